@@ -1,0 +1,39 @@
+"""Any attention mechanism, at fused speed, in linear memory, and you can see it."""
+
+__version__ = "0.1.0"
+
+from regard import masks, normalizers, scores
+from regard.core.shapes import (
+    BackendError,
+    DeviceError,
+    DTypeError,
+    Extent,
+    InputError,
+    MissingError,
+    ShapeError,
+)
+from regard.core.statistics import Summary
+from regard.dispatch import Explanation, attention, explain
+from regard.inspection import attention_summary, attention_weights
+from regard.sampling import Sample, sample_attention
+
+__all__ = [
+    "BackendError",
+    "DTypeError",
+    "DeviceError",
+    "Explanation",
+    "Extent",
+    "InputError",
+    "MissingError",
+    "Sample",
+    "ShapeError",
+    "Summary",
+    "attention",
+    "attention_summary",
+    "attention_weights",
+    "explain",
+    "masks",
+    "normalizers",
+    "sample_attention",
+    "scores",
+]

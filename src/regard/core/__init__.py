@@ -1,0 +1,1 @@
+"""WHAT attention is: scores, normalizers, masks, and the one formula that joins them."""

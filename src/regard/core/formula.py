@@ -1,0 +1,70 @@
+"""The formula: Attention(q, D) = Σ_i weight(q, k_i) · v_i, for one tile of rows and all their columns.
+
+`Call` holds the resolved parts of one attention call: defaults are filled in once, in dispatch, and
+every backend receives the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from regard.core import noise
+from regard.core.masks import Mask
+from regard.core.normalizers import Normalizer
+from regard.core.scores import Score
+from regard.core.shapes import Extent, Tile, common_batch
+
+
+@dataclass(frozen=True)
+class Call:
+    """One attention call with nothing left to default. A seed is present exactly when noise is needed."""
+
+    score: Score
+    normalizer: Normalizer
+    mask: Mask | None
+    dropout: float = 0.0
+    seed: Tensor | None = None
+
+
+def extent_of(score: Score, query: Tensor, key: Tensor) -> Extent:
+    """The leading axes of the scores: those of query and key, and the score's own heads."""
+    batch = common_batch(query=query, key=key)
+    if score.heads is not None:
+        batch = tuple(torch.broadcast_shapes(batch, (score.heads,)))
+    return Extent(batch, query.shape[-2], key.shape[-2], query.device)
+
+
+def scored(
+    query: Float[Tensor, "*batch r p"], key: Float[Tensor, "*batch c p"], tile: Tile, call: Call
+) -> tuple[Float[Tensor, "*batch r c"], Bool[Tensor, "*batch r c"] | None]:
+    """Scores of projected queries and keys, and which of the pairs exist."""
+    return call.score.tile(query, key, tile), None if call.mask is None else call.mask.allowed(tile)
+
+
+def weigh(
+    query: Float[Tensor, "*batch r p"], key: Float[Tensor, "*batch c p"], tile: Tile, call: Call
+) -> Float[Tensor, "*batch r c"]:
+    """The weights of one tile, from projected queries and keys. All keys of a row must be in the tile."""
+    scores, allowed = scored(query, key, tile, call)
+    gumbel = noise.uniform(call.seed, tile, noise.GUMBEL) if call.normalizer.noisy and call.seed is not None else None
+    weights = call.normalizer(scores, allowed, gumbel)
+    if call.dropout > 0 and call.seed is not None:
+        kept = noise.uniform(call.seed, tile, noise.DROPOUT) >= call.dropout
+        weights = torch.where(kept, weights, 0.0) / max(1 - call.dropout, 1e-38)
+    return weights
+
+
+def weights_of(
+    query: Float[Tensor, "*batch n_q d_q"],
+    key: Float[Tensor, "*batch n_k d_k"],
+    call: Call,
+    rows: Int[Tensor, " r"] | None = None,
+) -> Float[Tensor, "*batch r n_k"]:
+    """The weights of some queries (all, if none are named) over every key."""
+    tile = extent_of(call.score, query, key).tile(rows)
+    query, key = call.score.project(query, key)
+    return weigh(query if rows is None else query[..., rows, :], key, tile, call)
