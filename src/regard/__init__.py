@@ -13,13 +13,17 @@ from regard.core.shapes import (
     ShapeError,
 )
 from regard.core.statistics import Summary
+from regard.database import Answer, Database
 from regard.dispatch import Explanation, attention, explain
 from regard.inspection import attention_summary, attention_weights
 from regard.sampling import Sample, sample_attention
+from regard.steps import Steps, step_by_step
 
 __all__ = [
+    "Answer",
     "BackendError",
     "DTypeError",
+    "Database",
     "DeviceError",
     "Explanation",
     "Extent",
@@ -27,6 +31,7 @@ __all__ = [
     "MissingError",
     "Sample",
     "ShapeError",
+    "Steps",
     "Summary",
     "attention",
     "attention_summary",
@@ -36,4 +41,5 @@ __all__ = [
     "normalizers",
     "sample_attention",
     "scores",
+    "step_by_step",
 ]

@@ -9,7 +9,8 @@ from regard.backends import reference
 from regard.core.normalizers import Normalizer
 from regard.core.shapes import InputError
 from regard.core.statistics import Summary
-from regard.dispatch import AnyMask, AnyScore, choose, precisely, resolve
+from regard.dispatch import choose
+from regard.resolve import AnyMask, AnyScore, precisely, resolve
 
 
 def attention_weights(

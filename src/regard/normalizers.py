@@ -1,25 +1,3 @@
-"""The public names of `regard.core.normalizers`: from one query's scores to its weights."""
+"""The public names: from one query's scores to its weights."""
 
-from regard.core.normalizers import (
-    Entmax,
-    GumbelHard,
-    Hard,
-    Identity,
-    Normalizer,
-    ReLU,
-    Sigmoid,
-    Softmax,
-    Sparsemax,
-)
-
-__all__ = [
-    "Entmax",
-    "GumbelHard",
-    "Hard",
-    "Identity",
-    "Normalizer",
-    "ReLU",
-    "Sigmoid",
-    "Softmax",
-    "Sparsemax",
-]
+from regard.core.normalizers import *  # noqa: F403

@@ -13,7 +13,7 @@ from regard.core import noise
 from regard.core.formula import Call, extent_of, scored
 from regard.core.normalizers import Hard, Softmax
 from regard.core.shapes import Extent, wide
-from regard.dispatch import AnyMask, AnyScore, Seed, precisely, resolve, seed_tensor
+from regard.resolve import AnyMask, AnyScore, Seed, precisely, resolve, seed_tensor
 
 ROWS = 64  # queries whose scores are held at once
 

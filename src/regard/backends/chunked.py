@@ -68,7 +68,7 @@ Cols = slice | Tensor
 
 def _blocks(extent: Extent, call: Call, width: int) -> Iterator[tuple[slice, Cols]]:
     """Blocks of rows, each with the keys that it may see at all; rows that see none are left out."""
-    per_row = prod(extent.batch) * extent.n_k * call.score.work(width)
+    per_row = prod(extent.batch) * extent.n_k * max(call.score.work(width), 1)
     if per_row == 0:
         return
     size = max(1, min(extent.n_q, BUDGET // per_row))
@@ -112,7 +112,8 @@ def _checkpointed(query: Tensor, key: Tensor, value: Tensor, call: Call, extent:
 
     def nothing(n: int) -> Tensor:
         # Still a function of its inputs, so that backward finds gradients: zeros.
-        return (query[..., :1, :].sum() * 0 + key.sum() * 0 + value.sum() * 0).expand(*batch, n, value.shape[-1])
+        none = query[..., :0, :].sum() + key[..., :0, :].sum() + value[..., :0, :].sum()
+        return none.to(value.dtype).expand(*batch, n, value.shape[-1])
 
     for row, cols in _blocks(extent, call, query.shape[-1]):
         if row.start > reached:
@@ -200,7 +201,8 @@ def _backward(ctx: Any, grad: Tensor) -> tuple:
         grad, query, key, value, parts, ctx.spec, ctx.batch, ctx.dropout, seed, ctx.noisy, wanted
     )
     grads = [g if want else None for g, want in zip(grads, wanted, strict=True)]
-    return *grads[:3], grads[3:], None, None, None, None, None
+    # An empty list of whole numbers is taken for a list of tensors, whose gradient must be a list.
+    return *grads[:3], grads[3:], None, None if ctx.batch else [], None, None, None
 
 
 def _fake(query, key, value, parts, spec, batch, dropout, seed, noisy):  # noqa: ANN

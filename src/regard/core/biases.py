@@ -10,6 +10,8 @@ from regard.core.masks import Align
 from regard.core.parts import Part
 from regard.core.shapes import Extent, InputError, ShapeError, Tile
 
+__all__ = ["Alibi", "Bias", "RelativeBias"]
+
 
 class Bias(nn.Module, Part):
     """Base of all biases: `forward(tile)` gives the terms of one tile."""

@@ -15,8 +15,8 @@ from torch import Tensor
 from regard.core import noise
 from regard.core.masks import Mask
 from regard.core.normalizers import Normalizer
-from regard.core.scores import Score
-from regard.core.shapes import Extent, Tile, common_batch
+from regard.core.scores import Score, extent_of
+from regard.core.shapes import Tile
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,6 @@ class Call:
     mask: Mask | None
     dropout: float = 0.0
     seed: Tensor | None = None
-
-
-def extent_of(score: Score, query: Tensor, key: Tensor) -> Extent:
-    """The leading axes of the scores: those of query and key, and the score's own heads."""
-    batch = common_batch(query=query, key=key)
-    if score.heads is not None:
-        batch = tuple(torch.broadcast_shapes(batch, (score.heads,)))
-    return Extent(batch, query.shape[-2], key.shape[-2], query.device)
 
 
 def scored(

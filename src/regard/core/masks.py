@@ -9,7 +9,7 @@ lengths and ids stay on their device, nothing is read by the host.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -19,6 +19,22 @@ from torch import Tensor
 from regard.core.noise import mix
 from regard.core.parts import Part
 from regard.core.shapes import DTypeError, Extent, InputError, ShapeError, Spans, Tile
+
+__all__ = [
+    "Mask",
+    "blocks",
+    "causal",
+    "dense",
+    "dilated",
+    "documents",
+    "global_tokens",
+    "padding",
+    "per_head",
+    "positions",
+    "random_blocks",
+    "strided",
+    "window",
+]
 
 Align = str | int | None
 
@@ -222,7 +238,7 @@ class Padding(Mask):
         return extent.left_aligned(lengths[..., None, None], 2, "padding", "lengths")
 
     def _real(self, position: Tensor, lengths: Tensor, n: int) -> Bool[Tensor, "..."]:
-        return position < lengths if self.side == "right" else position >= n - lengths
+        return position < lengths if self.side == "right" else position + lengths >= n
 
     def allowed(self, tile: Tile) -> Bool[Tensor, "*batch r c"]:
         extent = tile.extent
@@ -279,7 +295,8 @@ class Documents(Mask):
         j_low, j_high, j_sorted, j_one = _id_ranges(key_ids, spans.j_first[0], spans.j_last[0])
         apart = (i_high[..., :, None] < j_low[..., None, :]) | (i_low[..., :, None] > j_high[..., None, :])
         maybe = ~(apart & (i_sorted & j_sorted)[..., None, None])
-        same = (i_low[..., :, None] == j_low[..., None, :]) & (i_low >= 0)[..., :, None]
+        row, col = ids[..., spans.i_first[:, 0], None], key_ids[..., None, spans.j_first[0]]
+        same = (row == col) & (row >= 0)
         return Kinds(maybe, same & i_one[..., :, None] & j_one[..., None, :])
 
     def check(self, extent: Extent) -> None:
@@ -390,7 +407,7 @@ class RandomBlocks(Mask):
         chosen = []
         for stratum in range(self.count):
             low, high = stratum * n_blocks // self.count, (stratum + 1) * n_blocks // self.count
-            bits = mix((mix((block + self.seed * 0x9E3779B9) & 0xFFFFFFFF) + stratum) & 0xFFFFFFFF)
+            bits = mix((mix((block + (self.seed * 0x9E3779B9 & 0xFFFFFFFF)) & 0xFFFFFFFF) + stratum) & 0xFFFFFFFF)
             chosen.append((low + bits % max(high - low, 1), torch.full_like(block, high > low, dtype=torch.bool)))
         return chosen
 
@@ -477,6 +494,8 @@ class Positions(Mask):
         if index.shape[-2] == 1:
             hit, full = _runs(_mark(index, extent.n_k), spans.j_first[0], spans.j_last[0])
             return Kinds(*(x.expand(*index.shape[:-2], rows, cols) for x in (hit, full)))
+        if 0 in (rows, cols):
+            return Mask.classify(self, spans)
         # One mark per listed key in the grid of rectangles: O(n_q m), and never full by this count.
         row = torch.searchsorted(spans.i_last[:, 0].contiguous(), torch.arange(extent.n_q, device=extent.device))
         inside = (index >= 0) & (index < extent.n_k)
@@ -556,6 +575,36 @@ class PerHead(Mask):
             mask.check(extent)
 
 
+@dataclass(frozen=True, eq=False)
+class HeadsOf(Mask):
+    """What a mask for `of` heads says to `count` of them, from `first` on: heads that run apart."""
+
+    fields = ("mask", "first", "count", "of")
+    mask: Mask
+    first: int
+    count: int
+    of: int
+
+    def _all_heads(self, extent: Extent) -> Extent:
+        return replace(extent, batch=(*extent.batch[:-1], self.of))
+
+    def _cut(self, x: Tensor) -> Tensor:
+        return x if x.ndim < 3 or x.shape[-3] == 1 else x.narrow(-3, self.first, self.count)
+
+    def allowed(self, tile: Tile) -> Bool[Tensor, "*batch r c"]:
+        return self._cut(self.mask.allowed(replace(tile, extent=self._all_heads(tile.extent))))
+
+    def classify(self, spans: Spans) -> Kinds:
+        kinds = self.mask.classify(replace(spans, extent=self._all_heads(spans.extent)))
+        return Kinds(*(self._cut(kind) for kind in kinds))
+
+    def on_diagonal(self) -> bool:
+        return self.mask.on_diagonal()
+
+    def check(self, extent: Extent) -> None:
+        self.mask.check(self._all_heads(extent))
+
+
 # The public names: functions, so that each documents its rule and checks its arguments.
 
 
@@ -618,7 +667,7 @@ def blocks(size: int, layout: Bool[Tensor, "*batch I J"] | None = None) -> Mask:
 
 def global_tokens(index: Int[Tensor, "*lead g"] | Sequence[int]) -> Mask:
     """These positions attend to every key, and every query attends to them."""
-    index = torch.as_tensor(index)
+    index = torch.as_tensor(index, dtype=None if len(index) else torch.long)
     _whole_tensor("global_tokens", "index", index)
     return GlobalTokens(index.long())
 
@@ -632,7 +681,7 @@ def random_blocks(size: int, count: int, seed: int = 0) -> Mask:
 
 def positions(index: Int[Tensor, "*lead m"] | Sequence[int]) -> Mask:
     """Chosen keys. [m]: the same for every query; [..., n_q, m]: a list per query. -1 chooses nothing."""
-    index = torch.as_tensor(index)
+    index = torch.as_tensor(index, dtype=None if len(index) else torch.long)
     _whole_tensor("positions", "index", index)
     return Positions(index.long())
 

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from regard.core.parts import Part
 from regard.core.shapes import InputError, wide
 
+__all__ = ["Entmax", "GumbelHard", "Hard", "Identity", "Normalizer", "ReLU", "Sigmoid", "Softmax", "Sparsemax"]
+
 
 class Normalizer(nn.Module, Part):
     """Base: a subclass writes `weigh(scores, allowed)`; scores are at least float32, none is -inf."""
