@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -118,6 +119,9 @@ def choose(backend: str, query: Tensor, key: Tensor, value: Tensor, call: Call) 
         return backend, BACKENDS[backend]
     if sdpa.why_not(query, key, value, call) is None:
         return "sdpa", sdpa
-    if _numbers(query, key, call) <= SMALL or chunked.why_not(query, key, value, call) is not None:
+    if chunked.why_not(query, key, value, call) is not None:
+        return "reference", reference
+    # Compiled code serves many lengths: comparing one with a limit would compile it once more.
+    if not torch.compiler.is_compiling() and _numbers(query, key, call) <= SMALL:
         return "reference", reference
     return "chunked", chunked

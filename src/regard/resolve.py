@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.core.biases import DenseBias
-from regard.core.formula import Call
+from regard.core.formula import Call, autocast_off
 from regard.core.masks import Mask, dense
 from regard.core.noise import new_seed
 from regard.core.normalizers import Normalizer, Softmax
@@ -70,13 +70,13 @@ def precisely(score: AnyScore, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]
     of your own keeps autocast, which its layers may count on."""
     _check_tensors(*tensors)
     device = tensors[0].device.type
-    if not torch.is_autocast_enabled(device):
+    if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
         yield tensors
         return
     dtype = torch.get_autocast_dtype(device)
     cast = tuple(x.to(dtype) if x.dtype in (torch.float32, torch.float16, torch.bfloat16) else x for x in tensors)
     own = score is not None and not (isinstance(score, Score) and built_in(score))
-    with contextlib.nullcontext() if own else torch.autocast(device, enabled=False):
+    with contextlib.nullcontext() if own else autocast_off(device):
         yield cast
 
 

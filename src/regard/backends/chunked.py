@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from regard.core.formula import Call, extent_of, weigh, weights_of
+from regard.core.formula import Call, blend, extent_of, weigh, weights_of
 from regard.core.parts import built_in, flatten, rebuild
 from regard.core.shapes import Extent, Spans, wide
 from regard.core.statistics import Summary, summarize
@@ -98,7 +98,7 @@ def _positions(where: Cols, device: torch.device) -> Tensor:
 def _attend(query: Tensor, key: Tensor, value: Tensor, call: Call, extent: Extent, row: slice, cols: Cols) -> Tensor:
     """The output of some rows, from queries, keys and values already cut to those rows and columns."""
     tile = extent.tile(_positions(row, extent.device), _positions(cols, extent.device))
-    return weigh(query, key, tile, call) @ value
+    return blend(weigh(query, key, tile, call), value)
 
 
 def _output(query: Tensor, value: Tensor, extent: Extent) -> Tensor:

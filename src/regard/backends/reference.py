@@ -5,8 +5,7 @@ from __future__ import annotations
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.core.formula import Call, extent_of, weigh, weights_of
-from regard.core.shapes import wide
+from regard.core.formula import Call, blend, extent_of, weigh, weights_of
 from regard.core.statistics import Summary, summarize
 
 
@@ -19,7 +18,7 @@ def forward(
     pairs = extent_of(call.score, query, key).tile()  # every query with every key
     query, key = call.score.project(query, key)  # once per token
     weights = weigh(query, key, pairs, call)  # once per pair: score, mask, normalizer
-    return (weights @ wide(value)).to(value.dtype)
+    return blend(weights, value).to(value.dtype)
 
 
 def rows(

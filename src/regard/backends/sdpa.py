@@ -33,7 +33,8 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, call: Call) -> str | None
         return "torch draws its own dropout, which is not a function of the seed"
     if 0 in (*extent.batch, extent.n_q, extent.n_k, query.shape[-1], key.shape[-1], value.shape[-1]):
         return "an axis has size 0"
-    if biases or not _is_native(call.mask, extent):
+    # An exported program serves lengths that are not known yet: no limit can be compared with them.
+    if (biases or not _is_native(call.mask, extent)) and not torch.compiler.is_exporting():
         size = prod(_table_batch(call, extent, biases)) * extent.n_q * extent.n_k
         if size > LIMIT:
             return f"the mask or bias would have to be written out: {size:,} elements, more than the limit of {LIMIT:,}"

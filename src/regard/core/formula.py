@@ -6,6 +6,7 @@ every backend receives the same.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +17,7 @@ from regard.core import noise
 from regard.core.masks import Mask
 from regard.core.normalizers import Normalizer
 from regard.core.scores import Score, extent_of
-from regard.core.shapes import Tile
+from regard.core.shapes import Tile, wide
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,19 @@ def weigh(
         kept = noise.uniform(call.seed, tile, noise.DROPOUT) >= call.dropout
         weights = torch.where(kept, weights, 0.0) / max(1 - call.dropout, 1e-38)
     return weights
+
+
+def autocast_off(device: str) -> AbstractContextManager:
+    """Plain precision inside; devices that know no autocast (meta) have nothing to switch off."""
+    return torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext()
+
+
+def blend(
+    weights: Float[Tensor, "*batch r c"], value: Float[Tensor, "*batch c d_v"]
+) -> Float[Tensor, "*batch r d_v"]:
+    """Σ_i weight_i · v_i, in float32 or better even where autocast is on for a score of one's own."""
+    with autocast_off(weights.device.type):
+        return wide(weights) @ wide(value)
 
 
 def weights_of(
