@@ -12,7 +12,8 @@ from torch import Tensor
 
 from regard.core.biases import DenseBias
 from regard.core.formula import Call, autocast_off
-from regard.core.masks import Mask, dense
+from regard.core.mask import Mask
+from regard.core.masks import dense
 from regard.core.noise import new_seed
 from regard.core.normalizers import Normalizer, Softmax
 from regard.core.parts import built_in

@@ -58,7 +58,9 @@ def sample_attention(
             rows = slice(start, min(start + ROWS, extent.n_q))
             arguments = (query[..., rows, :], key, rows, call, extent)
             # Backward draws the same rows again from the seed, so that no n_q x n_k tensor is kept.
-            parts.append(checkpoint(_draw, *arguments, use_reentrant=False))  # type: ignore[arg-type]
+            again = torch.is_grad_enabled() and extent.n_q > ROWS
+            drawn = checkpoint(_draw, *arguments, use_reentrant=False) if again else _draw(*arguments)
+            parts.append(drawn)  # type: ignore[arg-type]
         index, log_prob, entropy = (torch.cat(list(column), dim=-1) for column in zip(*parts, strict=True))
         return Sample(_take(value, index), index, log_prob, entropy)
 

@@ -11,8 +11,9 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from regard.core.biases import Bias
 from regard.core.formula import Call, extent_of, weights_of
-from regard.core.masks import Band, Mask
+from regard.core.mask import Mask
 from regard.core.normalizers import Softmax
+from regard.core.rules import Band
 from regard.core.scores import Biased, Bilinear, Dot, ScaledDot, Score
 from regard.core.shapes import Extent
 from regard.core.statistics import Summary, summarize

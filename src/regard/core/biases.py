@@ -6,9 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.core.masks import Align
 from regard.core.parts import Part
-from regard.core.shapes import Extent, InputError, ShapeError, Tile
+from regard.core.shapes import Align, Extent, InputError, ShapeError, Tile
 
 __all__ = ["Alibi", "Bias", "RelativeBias"]
 

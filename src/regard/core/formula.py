@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.core import noise
-from regard.core.masks import Mask
+from regard.core.mask import Mask
 from regard.core.normalizers import Normalizer
 from regard.core.scores import Score, extent_of
 from regard.core.shapes import Tile, wide
@@ -56,9 +56,7 @@ def autocast_off(device: str) -> AbstractContextManager:
     return torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext()
 
 
-def blend(
-    weights: Float[Tensor, "*batch r c"], value: Float[Tensor, "*batch c d_v"]
-) -> Float[Tensor, "*batch r d_v"]:
+def blend(weights: Float[Tensor, "*batch r c"], value: Float[Tensor, "*batch c d_v"]) -> Float[Tensor, "*batch r d_v"]:
     """Σ_i weight_i · v_i, in float32 or better even where autocast is on for a score of one's own."""
     with autocast_off(weights.device.type):
         return wide(weights) @ wide(value)

@@ -14,6 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+Align = str | int | None  # where query 0 stands among the keys: "start", "end", at key k, or not said
+
 
 class InputError(ValueError):
     """A call that cannot be answered: says what came, what was expected, and the cure."""

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.core.masks import Mask
+from regard.core.mask import Mask
 from regard.core.parts import built_in, flatten, rebuild
 from regard.core.shapes import Extent, Spans
 
@@ -33,7 +33,7 @@ def blank_unseen(
     if built_in(mask):
         parts: list[Tensor] = []
         spec = flatten(mask, parts)
-        queries, keys = torch.ops.regard.seen(query, parts, spec, extent.batch, extent.n_q, extent.n_k)
+        queries, keys = torch.ops.regard.seen(query.detach(), parts, spec, extent.batch, extent.n_q, extent.n_k)
     else:
         queries, keys = seen(mask, extent)
     return _keep(query, queries), _keep(key, keys), _keep(value, keys)
@@ -82,11 +82,21 @@ def columns_of(blocks: Bool[Tensor, "R C"], extent: Extent) -> list[Tensor | Non
     return columns
 
 
-@torch.library.custom_op("regard::seen", mutates_args=())
+# Defined on a Library: torch.library.custom_op would import the whole compiler at the first masked call.
+_library = torch.library.Library("regard", "FRAGMENT")
+_library.define(
+    "seen(Tensor like, Tensor[] parts, str spec, SymInt[] batch, SymInt n_q, SymInt n_k) -> (Tensor, Tensor)"
+)
+
+
 def _seen(like: Tensor, parts: list[Tensor], spec: str, batch: list[int], n_q: int, n_k: int) -> tuple[Tensor, Tensor]:
     return seen(rebuild(spec, parts), Extent(tuple(batch), n_q, n_k, like.device))
 
 
-@_seen.register_fake
-def _(like: Tensor, parts: list[Tensor], spec: str, batch: list[int], n_q: int, n_k: int) -> tuple[Tensor, Tensor]:
+def _fake(like: Tensor, parts: list[Tensor], spec: str, batch: list[int], n_q: int, n_k: int) -> tuple[Tensor, Tensor]:
     return like.new_empty((*batch, n_q), dtype=torch.bool), like.new_empty((*batch, n_k), dtype=torch.bool)
+
+
+for _device in ("CPU", "CUDA"):
+    _library.impl("seen", _seen, _device)
+torch.library.register_fake("regard::seen", _fake, lib=_library)
