@@ -16,6 +16,7 @@ from regard.core.statistics import Summary
 from regard.database import Answer, Database
 from regard.dispatch import Explanation, attention, explain
 from regard.inspection import attention_summary, attention_weights
+from regard.recording import Record, Records, record
 from regard.sampling import Sample, sample_attention
 from regard.steps import Steps, step_by_step
 
@@ -29,6 +30,8 @@ __all__ = [
     "Extent",
     "InputError",
     "MissingError",
+    "Record",
+    "Records",
     "Sample",
     "ShapeError",
     "Steps",
@@ -39,6 +42,7 @@ __all__ = [
     "explain",
     "masks",
     "normalizers",
+    "record",
     "sample_attention",
     "scores",
     "step_by_step",

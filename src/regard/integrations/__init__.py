@@ -1,0 +1,1 @@
+"""regard inside other libraries: torch's own modules and functions, Hugging Face transformers."""
