@@ -26,6 +26,8 @@ BUDGET = 2**22  # numbers held at once in one block of pairs: 16 MiB of float32,
 
 
 def why_not(query: Tensor, key: Tensor, value: Tensor, call: Call) -> str | None:
+    if torch.onnx.is_in_onnx_export():
+        return "ONNX knows no operator of ours"
     if torch.compiler.is_compiling() and not _is_built_in(call):
         return "a score, normalizer or mask of your own compiles through backend='reference'"
     return None

@@ -197,3 +197,26 @@ class HeadsOf(Mask):
 
     def check(self, extent: Extent) -> None:
         self.mask.check(self._all_heads(extent))
+
+
+@dataclass(frozen=True, eq=False)
+class LastRows(Mask):
+    """A mask for a whole sequence, asked by the last of its queries only: those that a cache has not seen."""
+
+    fields = ("mask",)
+    mask: Mask
+
+    def _whole(self, extent: Extent) -> Extent:
+        return replace(extent, n_q=extent.n_k)
+
+    def allowed(self, tile: Tile) -> Tensor:
+        extent = tile.extent
+        return self.mask.allowed(Tile(self._whole(extent), tile.rows + extent.n_k - extent.n_q, tile.cols))
+
+    def classify(self, spans: Spans) -> Kinds:
+        extent = spans.extent
+        i_first, i_last = (i + extent.n_k - extent.n_q for i in (spans.i_first, spans.i_last))
+        return self.mask.classify(Spans(self._whole(extent), i_first, i_last, spans.j_first, spans.j_last))
+
+    def check(self, extent: Extent) -> None:
+        self.mask.check(self._whole(extent))

@@ -160,7 +160,7 @@ class TanhSum(Score):
         units = torch.tanh(query[..., :, None, :] + key[..., None, :, :])
         # One matrix-vector product over all pairs: the same numbers as `units @ v`, twice as fast to train.
         scores = units.flatten(-3, -2) @ self.v.to(units.dtype)[..., :, None]
-        return scores.unflatten(-2, units.shape[-3:-1]).squeeze(-1)
+        return scores.reshape(*scores.shape[:-2], *units.shape[-3:-1])
 
 
 class Additive(TanhSum):

@@ -30,7 +30,10 @@ def blank_unseen(
     """Zero the queries, keys and values that no pair of their own batch element involves."""
     if extent.n_q == extent.n_k and mask.on_diagonal():
         return query, key, value  # every position sees at least itself
-    if built_in(mask):
+    if torch.onnx.is_in_onnx_export():  # ONNX knows no operator of ours; the mask is written out
+        allowed = mask.allowed(extent.tile()).expand(*extent.batch, -1, -1)
+        queries, keys = allowed.any(-1), allowed.any(-2)
+    elif built_in(mask):
         parts: list[Tensor] = []
         spec = flatten(mask, parts)
         queries, keys = torch.ops.regard.seen(query.detach(), parts, spec, extent.batch, extent.n_q, extent.n_k)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.core.mask import HeadsOf, Kinds, Mask
+from regard.core.mask import HeadsOf, LastRows, Mask
 from regard.core.masks import dense, per_head
 from regard.core.noise import new_seed
 from regard.core.normalizers import Normalizer, Softmax
 from regard.core.scores import Pairwise, Score, as_score
-from regard.core.shapes import Extent, InputError, ShapeError, Spans, Tile
+from regard.core.shapes import InputError, ShapeError
 from regard.dispatch import attention
 from regard.nn.positions import Rotary
 from regard.resolve import AnyMask
@@ -84,29 +84,6 @@ class Cache:
         """Keep these batch elements, in this order: what beam search does after each step."""
         if self.key is not None and self.value is not None:
             self.key, self.value = self.key[rows], self.value[rows]
-
-
-@dataclass(frozen=True, eq=False)
-class LastRows(Mask):
-    """A mask for a whole sequence, asked by the last of its queries only: those that a cache has not seen."""
-
-    fields = ("mask",)
-    mask: Mask
-
-    def _whole(self, extent: Extent) -> Extent:
-        return replace(extent, n_q=extent.n_k)
-
-    def allowed(self, tile: Tile) -> Tensor:
-        extent = tile.extent
-        return self.mask.allowed(Tile(self._whole(extent), tile.rows + extent.n_k - extent.n_q, tile.cols))
-
-    def classify(self, spans: Spans) -> Kinds:
-        extent = spans.extent
-        i_first, i_last = (i + extent.n_k - extent.n_q for i in (spans.i_first, spans.i_last))
-        return self.mask.classify(Spans(self._whole(extent), i_first, i_last, spans.j_first, spans.j_last))
-
-    def check(self, extent: Extent) -> None:
-        self.mask.check(self._whole(extent))
 
 
 class MultiHeadAttention(nn.Module):
