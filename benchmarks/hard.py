@@ -33,7 +33,7 @@ def tables(count: int) -> tuple[Tensor, Tensor, Tensor]:
 
 def model_with(normalizer: regard.normalizers.Normalizer) -> AttentiveRNN:
     """Small and with the plain cell: a larger GRU remembers the whole table, and need not look."""
-    score = regard.scores.Bilinear(HIDDEN, HIDDEN)
+    score = regard.scores.Additive(HIDDEN, HIDDEN, HIDDEN)
     return AttentiveRNN(SIZE * SIZE, 2 * SIZE, D, HIDDEN, cell="rnn", score=score, normalizer=normalizer)
 
 
@@ -80,8 +80,9 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--minutes", type=float, default=2.0, help="at most, for each trainer")
+    options.add_argument("--threads", type=int, default=2)
     args = options.parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(args.threads)
     print(f"{'trainer':<34}{'digit right':>12}{'look right':>12}{'steps':>8}{'seconds':>9}")
     for name, normalizer, baseline in (
         ("soft, for comparison", regard.normalizers.Softmax(), None),

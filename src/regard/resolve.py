@@ -171,7 +171,7 @@ def _mask_or_bias(score: Score, mask: AnyMask) -> tuple[Score, Mask | None]:
         return score, dense(mask)
     if not mask.dtype.is_floating_point:
         raise DTypeError(f"mask is {mask.dtype}; expected bool (True = may attend) or a float bias; try mask.bool()")
-    exists = mask > torch.finfo(mask.dtype).min
+    exists = ~(mask <= torch.finfo(mask.dtype).min)  # so that a NaN is not taken for a mask, and shows
     return Biased(score, DenseBias(torch.where(exists, mask, 0.0))), dense(exists)
 
 

@@ -14,11 +14,12 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 from torch.utils.checkpoint import checkpoint
 
 from regard.core.formula import Call, blend, extent_of, weigh, weights_of
 from regard.core.parts import built_in, flatten, rebuild
-from regard.core.shapes import Extent, Spans, wide
+from regard.core.shapes import BackendError, Extent, Spans, wide
 from regard.core.statistics import Summary, summarize
 from regard.core.visibility import BLOCK, columns_of
 
@@ -30,6 +31,8 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, call: Call) -> str | None
         return "ONNX knows no operator of ours"
     if torch.compiler.is_compiling() and not _is_built_in(call):
         return "a score, normalizer or mask of your own compiles through backend='reference'"
+    if not torch.compiler.is_compiling() and any(unpack_dual(x).tangent is not None for x in (query, key, value)):
+        return "no forward-mode derivatives"
     return None
 
 
@@ -75,7 +78,7 @@ def _blocks(extent: Extent, call: Call, width: int) -> Iterator[tuple[slice, Col
         return
     size = max(1, min(extent.n_q, BUDGET // per_row))
     group = size * max(1, BLOCK // size)
-    visible: list[Tensor | None] | None = None
+    visible: Iterator[Tensor | None] | None = None
     # Where the mask's tensors are on a GPU, asking which keys are needed would make the host wait.
     if call.mask is not None and extent.device.type == "cpu":
         maybe = call.mask.classify(Spans.of_blocks(extent, group, BLOCK)).maybe
@@ -83,7 +86,7 @@ def _blocks(extent: Extent, call: Call, width: int) -> Iterator[tuple[slice, Col
     for start in range(0, extent.n_q, group):
         cols: Cols = slice(0, extent.n_k)
         if visible is not None:
-            chosen = visible[start // group]
+            chosen = next(visible)
             if chosen is None:
                 continue
             first, last = int(chosen[0]), int(chosen[-1])
@@ -189,6 +192,18 @@ def _chunked_backward(grad, query, key, value, parts, spec, batch, dropout, seed
     return total
 
 
+class _Last(torch.autograd.Function):
+    """A gradient that refuses to be differentiated again, aloud: a wrong zero would be silent."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor, *sources: Tensor) -> Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Tensor) -> Any:
+        raise BackendError("chunked: no second derivatives; use backend='reference'")
+
+
 def _save(ctx: Any, inputs: tuple, output: Tensor) -> None:
     query, key, value, parts, spec, batch, dropout, seed, noisy = inputs
     ctx.save_for_backward(query, key, value, seed, *parts)
@@ -202,6 +217,8 @@ def _backward(ctx: Any, grad: Tensor) -> tuple:
     grads = torch.ops.regard.chunked_backward(
         grad, query, key, value, parts, ctx.spec, ctx.batch, ctx.dropout, seed, ctx.noisy, wanted
     )
+    if torch.is_grad_enabled():  # under create_graph: what is asked for next is a second derivative
+        grads = [_Last.apply(g, grad, query, key, value, *parts) for g in grads]
     grads = [g if want else None for g, want in zip(grads, wanted, strict=True)]
     # An empty list of whole numbers is taken for a list of tensors, whose gradient must be a list.
     return *grads[:3], grads[3:], None, None if ctx.batch else [], None, None, None
@@ -216,9 +233,8 @@ def _fake_backward(grad, query, key, value, parts, spec, batch, dropout, seed, n
     return [torch.empty_like(x) if want else x.new_empty(0) for x, want in zip(inputs, wanted, strict=True)]
 
 
-for _device in ("CPU", "CUDA"):
-    _library.impl("chunked", _chunked, _device)
-    _library.impl("chunked_backward", _chunked_backward, _device)
+_library.impl("chunked", _chunked, "CompositeExplicitAutograd")
+_library.impl("chunked_backward", _chunked_backward, "CompositeExplicitAutograd")
 torch.library.register_fake("regard::chunked", _fake, lib=_library)
 torch.library.register_fake("regard::chunked_backward", _fake_backward, lib=_library)
 torch.library.register_autograd("regard::chunked", _backward, setup_context=_save, lib=_library)

@@ -15,7 +15,7 @@ from regard.core.mask import Mask
 from regard.core.normalizers import Softmax
 from regard.core.rules import Band
 from regard.core.scores import Biased, Bilinear, Dot, ScaledDot, Score
-from regard.core.shapes import Extent
+from regard.core.shapes import Extent, wide
 from regard.core.statistics import Summary, summarize
 
 LIMIT = 2**24  # elements of a mask or bias that must be written out for torch: 16 MiB of bools
@@ -50,11 +50,14 @@ def forward(
 ) -> Float[Tensor, "*batch n_q d_v"]:
     content, biases = _split(call.score)
     extent = extent_of(call.score, query, key)
-    scale = 1.0
+    scale, dtype = 1.0, query.dtype
     if isinstance(content, ScaledDot):
         scale = content.factor(key.shape[-1])
     elif isinstance(content, Bilinear):
-        query = content.project(query, key)[0].to(key.dtype)
+        projected = content.project(query, key)[0]
+        if query.dtype == torch.float16:  # q W may leave its range where the scores do not
+            key, value = wide(key), wide(value)
+        query = projected.to(key.dtype)
     table, alive = None, None
     if biases or not _is_native(call.mask, extent):
         table, alive = _table(call, extent, biases, query.dtype)
@@ -66,7 +69,7 @@ def forward(
         is_causal=call.mask is not None and table is None,
         scale=scale,
     )
-    out = out.reshape(*extent.batch, *out.shape[-2:])
+    out = out.reshape(*extent.batch, *out.shape[-2:]).to(dtype)
     return out if alive is None else torch.where(alive, out, 0.0)
 
 

@@ -60,6 +60,9 @@ class Mask(Part):
         maybe, full = maybe.expand(shape), full.expand(shape)
         return BlockMap(~maybe, maybe & ~full, full)
 
+    def __bool__(self) -> bool:
+        raise DTypeError("a mask is neither true nor false: combine masks with & | ~, not with `and`, `or`, `not`")
+
     def __and__(self, other: Mask) -> Mask:
         return And(self, _operand(other, "&"))
 

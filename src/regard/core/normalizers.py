@@ -7,6 +7,7 @@ row without an allowed pair is exactly 0.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -188,20 +189,26 @@ def _entmax(z: Tensor, allowed: Tensor, alpha: float) -> Tensor:
         return torch.where(positive, torch.where(positive, base, 1.0) ** exponent, 0.0)
 
     with torch.no_grad():
-        low, high = torch.full_like(z[..., :1], -1.0), torch.zeros_like(z[..., :1])
-        for _ in range(55 if z.dtype == torch.float64 else 26):
-            tau = (low + high) / 2
-            too_low = torch.where(allowed, raised(z - tau, power), 0.0).sum(-1, keepdim=True) > 1
-            low, high = torch.where(too_low, tau, low), torch.where(too_low, high, tau)
-        tau = (low + high) / 2
+        # τ lies between -1 (all weight on one key) and -n^(1-α) (all keys equal): halve the exponent's range,
+        # since near 0 it is the relative precision of τ that counts.
+        least = max((1 - alpha) * math.log(z.shape[-1]), math.log(torch.finfo(z.dtype).tiny))
+        low, high = torch.zeros_like(z[..., :1]), torch.full_like(z[..., :1], least)
+        for _ in range(64 if z.dtype == torch.float64 else 40):
+            middle = (low + high) / 2
+            too_low = torch.where(allowed, raised(z + middle.exp(), power), 0.0).sum(-1, keepdim=True) > 1
+            low, high = torch.where(too_low, middle, low), torch.where(too_low, high, middle)
+        tau = -((low + high) / 2).exp()
         support = allowed & (z > tau)
     for _ in range(2):
         base = torch.where(support, z - tau, 0.0)
         excess = raised(base, power).sum(-1, keepdim=True) - 1
         slope = power * raised(base, power - 1).sum(-1, keepdim=True)
         some = slope > 0
-        tau = tau + torch.where(some, excess / torch.where(some, slope, 1.0), 0.0)
-    return raised(torch.where(support, z - tau, 0.0), power)
+        step = torch.where(some, excess / torch.where(some, slope, 1.0), 0.0)
+        tau = tau + step.clamp(tau.detach() / 2, -tau.detach() / 2)
+    weights = raised(torch.where(support, z - tau, 0.0), power)
+    total = weights.sum(-1, keepdim=True)  # 1, but for rounding, which a large α magnifies
+    return weights / torch.where(total > 0, total, 1.0)
 
 
 class Hard(Normalizer):

@@ -117,6 +117,7 @@ class Spans:
     i_last: Int[Tensor, "R 1"]
     j_first: Int[Tensor, "1 C"]
     j_last: Int[Tensor, "1 C"]
+    block: tuple[int, int] | None = None  # their size, where they are all blocks of the problem, in order
 
     @staticmethod
     def of_blocks(extent: Extent, block_q: int, block_k: int) -> Spans:

@@ -7,6 +7,7 @@ is partial, tile by tile: never an n_q x n_k tensor.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
 
 import torch
@@ -73,16 +74,14 @@ def seen(mask: Mask, extent: Extent) -> tuple[Bool[Tensor, "*batch n_q"], Bool[T
     return queries, keys
 
 
-def columns_of(blocks: Bool[Tensor, "R C"], extent: Extent) -> list[Tensor | None]:
-    """For each row of blocks, the positions of all keys in its marked blocks; None if there are none."""
+def columns_of(blocks: Bool[Tensor, "R C"], extent: Extent) -> Iterator[Tensor | None]:
+    """For each row of blocks in turn, the positions of all keys in its marked blocks; None if there are none."""
     starts = torch.arange(blocks.shape[-1]) * BLOCK
     offsets = torch.arange(BLOCK)
-    columns: list[Tensor | None] = []
     for row in blocks:
         cols = (starts[row][:, None] + offsets).flatten()
         cols = cols[cols < extent.n_k].to(extent.device)
-        columns.append(cols if len(cols) else None)
-    return columns
+        yield cols if len(cols) else None
 
 
 # Defined on a Library: torch.library.custom_op would import the whole compiler at the first masked call.
@@ -100,6 +99,5 @@ def _fake(like: Tensor, parts: list[Tensor], spec: str, batch: list[int], n_q: i
     return like.new_empty((*batch, n_q), dtype=torch.bool), like.new_empty((*batch, n_k), dtype=torch.bool)
 
 
-for _device in ("CPU", "CUDA"):
-    _library.impl("seen", _seen, _device)
+_library.impl("seen", _seen, "CompositeExplicitAutograd")
 torch.library.register_fake("regard::seen", _fake, lib=_library)
