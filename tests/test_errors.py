@@ -239,3 +239,29 @@ def test_every_backend_and_explain_raise_the_same(backend: str) -> None:
     for call in (attention, explain):
         with pytest.raises(ShapeError, match="key has d_k=6, query has d_q=8"):
             call(Q, zeros(2, 4, 7, 6), V, backend=backend)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: scores.Additive(8, 8, -1), "hidden=-1; expected a whole number, 1 or more"),
+        (lambda: scores.Bilinear(8, 0), "d_k=0; expected a whole number"),
+        (lambda: normalizers.Entmax("1.5"), "alpha='1.5' is str; expected a number"),
+        (lambda: normalizers.GumbelHard(0), "temperature=0; expected more than 0"),
+        (lambda: scores.SoftCap(scores.Dot(), -3), "cap=-3; expected more than 0"),
+        (lambda: masks.causal() and masks.window(1, 1), "combine masks with & | ~, not with `and`"),
+        (lambda: attention(*[torch.zeros(2, 2)] * 3, dropout=0.1, seed=1.5), "seed=1.5; expected a whole number"),
+        (lambda: attention(*[torch.zeros(2, 2)] * 3, dropout=0.1, seed=2**64), "expected a whole number of 64 bits"),
+        (lambda: attention(*[torch.zeros(2, 2)] * 3, dropout="0.1"), "dropout is str; expected a number"),
+    ],
+)
+def test_wrong_numbers(wrong, message):
+    with pytest.raises(InputError, match=message):
+        wrong()
+
+
+def test_a_nan_in_a_bias_is_not_taken_for_a_mask():
+    bias = torch.zeros(3, 3)
+    bias[1, 2] = float("nan")
+    x = torch.randn(3, 2)
+    assert attention(x, x, x, mask=bias).isnan().any(-1).tolist() == [False, True, False]

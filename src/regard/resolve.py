@@ -38,6 +38,8 @@ def resolve(
 ) -> tuple[Call, Tensor, Tensor, Tensor]:
     """The call with nothing left to default, and tensors that every backend can take as they are."""
     score_, normalizer_ = as_score(score), _normalizer(normalizer)
+    if not isinstance(dropout, int | float):
+        raise DTypeError(f"dropout is {type(dropout).__name__}; expected a number, at least 0 and less than 1")
     if not 0 <= dropout < 1:
         raise InputError(f"dropout={dropout}; expected at least 0 and less than 1")
     _check_kinds(query, key, value)
@@ -194,4 +196,6 @@ def seed_tensor(seed: Seed, device: torch.device) -> Int[Tensor, ""]:
         if seed.numel() != 1 or seed.is_floating_point():
             raise DTypeError(f"seed is a tensor {tuple(seed.shape)} of {seed.dtype}; expected one whole number")
         return seed.reshape(()).to(device=device, dtype=torch.int64)
+    if isinstance(seed, float) or not -(2**63) <= seed < 2**63:
+        raise DTypeError(f"seed={seed!r}; expected a whole number of 64 bits")
     return torch.full((), seed, dtype=torch.int64, device=device)

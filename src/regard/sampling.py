@@ -10,12 +10,10 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from regard.core import noise
-from regard.core.formula import Call, extent_of, scored
+from regard.core.formula import Call, extent_of, rows_at_once, scored
 from regard.core.normalizers import Hard, Softmax
 from regard.core.shapes import Extent, wide
 from regard.resolve import AnyMask, AnyScore, Seed, precisely, resolve, seed_tensor
-
-ROWS = 64  # queries whose scores are held at once
 
 
 @dataclass(frozen=True)
@@ -53,12 +51,13 @@ def sample_attention(
         call = Call(call.score, call.normalizer, call.mask, seed=seed_tensor(seed, query.device))
         extent = extent_of(call.score, query, key)
         query, key = call.score.project(query, key)
+        size = rows_at_once(extent, call.score.work(query.shape[-1]))
         parts: list[tuple[Tensor, Tensor, Tensor]] = []
-        for start in range(0, max(extent.n_q, 1), ROWS):
-            rows = slice(start, min(start + ROWS, extent.n_q))
+        for start in range(0, max(extent.n_q, 1), size):
+            rows = slice(start, min(start + size, extent.n_q))
             arguments = (query[..., rows, :], key, rows, call, extent)
             # Backward draws the same rows again from the seed, so that no n_q x n_k tensor is kept.
-            again = torch.is_grad_enabled() and extent.n_q > ROWS
+            again = torch.is_grad_enabled() and extent.n_q > size
             drawn = checkpoint(_draw, *arguments, use_reentrant=False) if again else _draw(*arguments)
             parts.append(drawn)  # type: ignore[arg-type]
         index, log_prob, entropy = (torch.cat(list(column), dim=-1) for column in zip(*parts, strict=True))

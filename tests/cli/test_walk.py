@@ -154,3 +154,9 @@ def test_bad_input_is_one_clear_line(run, arguments, message):
     said = run(*arguments, code=2)
     assert message in said
     assert said.count("\n") == 1
+
+
+def test_the_scalar_form_has_weights_to_look_at(run):
+    """w · tanh(q + k) with a w that rounds to 0.0 would give every word the same weight."""
+    steps = told(run, CAT, "--score", "tanh-sum", "--form", "scalar")["steps"]
+    assert len({round(weight, 6) for row in steps["weights"] for weight in row}) > 4

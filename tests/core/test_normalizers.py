@@ -296,3 +296,14 @@ def test_gumbel_in_evaluation_is_the_largest_score() -> None:
 def test_refuses_aloud(wrong, message: str) -> None:
     with pytest.raises(InputError, match=message):
         wrong()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("alpha", [1.05, 1.3, 3.0, 4.0, 10.0])
+@pytest.mark.parametrize("spread", [0.0, 1e-3, 1.0])
+def test_entmax_sums_to_1_however_near_the_scores(alpha, spread, dtype):
+    """n equal scores have τ = -n^(1-α): for α = 10 and n = 512 that is 4e-25, where only its relative precision counts."""
+    weights = N.Entmax(alpha)(torch.randn(3, 512, dtype=dtype) * spread)
+    assert torch.allclose(weights.sum(-1), torch.ones(3, dtype=dtype), atol=1e-5)
+    if spread == 0:
+        assert torch.allclose(weights, torch.full((3, 512), 1 / 512, dtype=dtype), rtol=1e-4)

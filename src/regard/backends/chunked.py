@@ -8,7 +8,6 @@ tensors that no operator could know, so they run under torch's activation checkp
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 from typing import Any
 
 import torch
@@ -17,13 +16,11 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 from torch.utils.checkpoint import checkpoint
 
-from regard.core.formula import Call, blend, extent_of, weigh, weights_of
+from regard.core.formula import BUDGET, Call, blend, extent_of, rows_at_once, weigh, weights_of
 from regard.core.parts import built_in, flatten, rebuild
 from regard.core.shapes import BackendError, Extent, Spans, wide
 from regard.core.statistics import Summary, summarize
 from regard.core.visibility import BLOCK, columns_of
-
-BUDGET = 2**22  # numbers held at once in one block of pairs: 16 MiB of float32, which caches like
 
 
 def why_not(query: Tensor, key: Tensor, value: Tensor, call: Call) -> str | None:
@@ -73,10 +70,9 @@ Cols = slice | Tensor
 
 def _blocks(extent: Extent, call: Call, width: int) -> Iterator[tuple[slice, Cols]]:
     """Blocks of rows, each with the keys that it may see at all; rows that see none are left out."""
-    per_row = prod(extent.batch) * extent.n_k * max(call.score.work(width), 1)
-    if per_row == 0:
+    if 0 in (*extent.batch, extent.n_q, extent.n_k):
         return
-    size = max(1, min(extent.n_q, BUDGET // per_row))
+    size = rows_at_once(extent, call.score.work(width), BUDGET)
     group = size * max(1, BLOCK // size)
     visible: Iterator[Tensor | None] | None = None
     # Where the mask's tensors are on a GPU, asking which keys are needed would make the host wait.

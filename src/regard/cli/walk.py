@@ -94,7 +94,9 @@ def _take(
     score = f"additive:{width}" if score == "additive" else score
     score_, normalizer_ = make_score(score, d_q, d_q, seed), make_normalizer(normalizer)
     for parameter in [*score_.parameters(), *normalizer_.parameters()]:
-        parameter.data = _one_decimal(parameter.data.double())
+        rounded = _one_decimal(parameter.data.double())
+        # Rounded to nothing, a parameter would show nothing: 0.1 with its sign instead.
+        parameter.data = rounded if rounded.any() else 0.1 * parameter.data.double().sign()
     with torch.no_grad():
         steps = step_by_step(
             a.mT if layout == "columns" else a,

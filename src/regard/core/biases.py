@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.core.parts import Part
+from regard.core.parts import Part, described
 from regard.core.shapes import Align, Extent, InputError, ShapeError, Tile
 
 __all__ = ["Alibi", "Bias", "RelativeBias"]
@@ -19,6 +19,9 @@ class Bias(nn.Module, Part):
 
     def forward(self, tile: Tile) -> Float[Tensor, "*batch r c"]:
         raise NotImplementedError(f"{type(self).__name__} must give the bias of a tile")
+
+    def extra_repr(self) -> str:
+        return described(self)
 
     def check(self, extent: Extent) -> None:
         """Raise if this bias cannot serve a problem of this extent."""

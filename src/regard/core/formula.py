@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -17,7 +18,7 @@ from regard.core import noise
 from regard.core.mask import Mask
 from regard.core.normalizers import Normalizer
 from regard.core.scores import Score, extent_of
-from regard.core.shapes import Tile, wide
+from regard.core.shapes import Extent, Tile, wide
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,29 @@ def scored(
     return call.score.tile(query, key, tile), None if call.mask is None else call.mask.allowed(tile)
 
 
+BUDGET = 2**22  # numbers held at once in one block of pairs: 16 MiB of float32
+
+
+def rows_at_once(extent: Extent, work: int, budget: int = BUDGET) -> int:
+    """How many rows of queries fit the budget, when each pair costs `work` numbers; at least one."""
+    return max(1, min(extent.n_q, budget // max(1, prod(extent.batch) * extent.n_k * max(1, work))))
+
+
 def weigh(
     query: Float[Tensor, "*batch r p"], key: Float[Tensor, "*batch c p"], tile: Tile, call: Call
 ) -> Float[Tensor, "*batch r c"]:
     """The weights of one tile, from projected queries and keys. All keys of a row must be in the tile."""
-    scores, allowed = scored(query, key, tile, call)
-    gumbel = noise.uniform(call.seed, tile, noise.GUMBEL) if call.normalizer.noisy and call.seed is not None else None
-    weights = call.normalizer(scores, allowed, gumbel)
+    return normalized(*scored(query, key, tile, call), tile, call)
+
+
+def normalized(
+    scores: Float[Tensor, "*batch r c"], allowed: Bool[Tensor, "*batch r c"] | None, tile: Tile, call: Call
+) -> Float[Tensor, "*batch r c"]:
+    """The weights from the scores: normalizer, then dropout."""
+    drawn = None
+    if call.normalizer.noisy and call.seed is not None:
+        drawn = noise.uniform(call.seed, tile, noise.GUMBEL)
+    weights = call.normalizer(scores, allowed, drawn)
     if call.dropout > 0 and call.seed is not None:
         kept = noise.uniform(call.seed, tile, noise.DROPOUT) >= call.dropout
         weights = torch.where(kept, weights, 0.0) / max(1 - call.dropout, 1e-38)

@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.core.parts import Part
-from regard.core.shapes import InputError, wide
+from regard.core.parts import Part, described
+from regard.core.shapes import InputError, real, wide
 
 __all__ = ["Entmax", "GumbelHard", "Hard", "Identity", "Normalizer", "ReLU", "Sigmoid", "Softmax", "Sparsemax"]
 
@@ -42,6 +42,9 @@ class Normalizer(nn.Module, Part):
         if scores.shape[-1] == 0:
             return scores
         return self.weigh(self.perturb(scores, noise), allowed)
+
+    def extra_repr(self) -> str:
+        return described(self)
 
     def perturb(self, scores: Tensor, noise: Tensor | None) -> Tensor:
         return scores
@@ -104,7 +107,7 @@ class Sigmoid(Normalizer):
 
     def __init__(self, bias: float = 0.0) -> None:
         super().__init__()
-        self.bias = float(bias)
+        self.bias = real("Sigmoid", "bias", bias)
 
     def weigh(self, scores: Tensor, allowed: Tensor) -> Tensor:
         return torch.sigmoid(scores + self.bias).masked_fill(~allowed, 0.0)
@@ -122,9 +125,9 @@ class Entmax(Normalizer):
 
     def __init__(self, alpha: float = 1.5) -> None:
         super().__init__()
+        self.alpha = real("Entmax", "alpha", alpha)
         if not alpha > 1:
             raise InputError(f"Entmax: alpha={alpha}; expected more than 1 (alpha=1 is Softmax())")
-        self.alpha = float(alpha)
 
     def weigh(self, scores: Tensor, allowed: Tensor) -> Tensor:
         z = _bottom(scores, allowed)
@@ -191,8 +194,8 @@ def _entmax(z: Tensor, allowed: Tensor, alpha: float) -> Tensor:
     with torch.no_grad():
         # τ lies between -1 (all weight on one key) and -n^(1-α) (all keys equal): halve the exponent's range,
         # since near 0 it is the relative precision of τ that counts.
-        least = max((1 - alpha) * math.log(z.shape[-1]), math.log(torch.finfo(z.dtype).tiny))
-        low, high = torch.zeros_like(z[..., :1]), torch.full_like(z[..., :1], least)
+        n = allowed.sum(-1, keepdim=True).clamp(min=1).to(z.dtype)
+        low, high = torch.zeros_like(n), ((1 - alpha) * n.log()).clamp(min=math.log(torch.finfo(z.dtype).tiny))
         for _ in range(64 if z.dtype == torch.float64 else 40):
             middle = (low + high) / 2
             too_low = torch.where(allowed, raised(z + middle.exp(), power), 0.0).sum(-1, keepdim=True) > 1
@@ -231,9 +234,7 @@ class GumbelHard(Normalizer):
 
     def __init__(self, temperature: float = 1.0) -> None:
         super().__init__()
-        if not temperature > 0:
-            raise InputError(f"GumbelHard: temperature={temperature}; expected more than 0")
-        self.temperature = float(temperature)
+        self.temperature = real("GumbelHard", "temperature", temperature, above=0)
 
     def perturb(self, scores: Tensor, noise: Tensor | None) -> Tensor:
         return scores if noise is None or not self.training else scores - (-noise.to(scores.dtype).log()).log()

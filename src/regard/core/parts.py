@@ -28,6 +28,12 @@ class Part:
             _BUILT_IN[cls.__name__] = cls
 
 
+def described(part: Any) -> str:
+    """The plain values that a module was made with, for its repr: d_q=64, heads=8."""
+    values = {name: value for name, value in vars(part).items() if not name.startswith("_") and name != "training"}
+    return ", ".join(f"{name}={value!r}" for name, value in values.items() if isinstance(value, int | float | str))
+
+
 def built_in(part: Any) -> bool:
     """True when the part and everything inside it can be flattened."""
     if part is None:

@@ -16,8 +16,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.core.biases import Bias
-from regard.core.parts import Part
-from regard.core.shapes import DTypeError, Extent, InputError, ShapeError, Tile, common_batch, wide
+from regard.core.parts import Part, described
+from regard.core.shapes import DTypeError, Extent, InputError, ShapeError, Tile, common_batch, real, sizes, wide
 
 __all__ = [
     "Additive",
@@ -74,6 +74,11 @@ class Score(nn.Module, Part):
             )
         return Biased(self, bias)
 
+    __radd__ = __add__
+
+    def extra_repr(self) -> str:
+        return described(self)
+
     def _equal_widths(self, query: Tensor, key: Tensor) -> None:
         d_q, d_k = query.shape[-1], key.shape[-1]
         if d_q != d_k:
@@ -118,7 +123,7 @@ class ScaledDot(Dot):
 
     def __init__(self, scale: float | None = None) -> None:
         super().__init__()
-        self.scale = None if scale is None else float(scale)
+        self.scale = None if scale is None else real("ScaledDot", "scale", scale)
 
     def factor(self, d_k: int) -> float:
         return self.scale if self.scale is not None else 1 / math.sqrt(max(d_k, 1))
@@ -132,6 +137,7 @@ class Bilinear(Dot):
 
     def __init__(self, d_q: int, d_k: int, heads: int | None = None) -> None:
         super().__init__()
+        sizes("Bilinear", d_q=d_q, d_k=d_k, heads=1 if heads is None else heads)
         self.heads, self.d_q, self.d_k = heads, d_q, d_k
         self.weight = _parameter(d_q, d_k, heads=heads, fan_in=d_q)
 
@@ -150,6 +156,7 @@ class TanhSum(Score):
 
     def __init__(self, d: int, heads: int | None = None) -> None:
         super().__init__()
+        sizes(type(self).__name__, d=d, heads=1 if heads is None else heads)
         self.heads = heads
         self.v = _parameter(d, heads=heads, fan_in=d)
 
@@ -167,8 +174,9 @@ class Additive(TanhSum):
     """s = vᵀ tanh(W_q q + W_k k + b): Bahdanau's score, with a hidden size of its own."""
 
     def __init__(self, d_q: int, d_k: int, hidden: int, heads: int | None = None) -> None:
+        sizes("Additive", d_q=d_q, d_k=d_k, hidden=hidden)
         super().__init__(hidden, heads)
-        self.d_q, self.d_k = d_q, d_k
+        self.d_q, self.d_k, self.hidden = d_q, d_k, hidden
         self.w_q = _parameter(d_q, hidden, heads=heads, fan_in=d_q)
         self.w_k = _parameter(d_k, hidden, heads=heads, fan_in=d_k)
         self.b = nn.Parameter(torch.zeros(1, hidden) if heads is None else torch.zeros(heads, 1, hidden))
@@ -189,6 +197,7 @@ class Gated(Score):
         super().__init__()
         if d_q != d_k:
             raise ShapeError(f"Gated: d_q={d_q}, d_k={d_k}: the dot product inside needs equal sizes")
+        sizes("Gated", d_q=d_q, heads=1 if heads is None else heads)
         self.heads, self.d_q, self.d_k = heads, d_q, d_k
         self.gate = _parameter(d_q + d_k, 1, heads=heads, fan_in=d_q + d_k)
 
@@ -220,9 +229,9 @@ class Gaussian(Score):
 
     def __init__(self, sigma: float = 1.0) -> None:
         super().__init__()
+        self.sigma = real("Gaussian", "sigma", sigma)
         if not (sigma > 0 and sigma**2 > 0):
             raise InputError(f"Gaussian: sigma={sigma}; expected more than 0 (and sigma² too, in float64)")
-        self.sigma = float(sigma)
 
     def check(self, query: Tensor, key: Tensor) -> None:
         self._equal_widths(query, key)
@@ -313,9 +322,7 @@ class SoftCap(_Wrapped):
 
     def __init__(self, score: Score | Pairwise, cap: float) -> None:
         super().__init__(score)
-        if not cap > 0:
-            raise InputError(f"SoftCap: cap={cap}; expected more than 0")
-        self.cap, self.heads = float(cap), self.score.heads
+        self.cap, self.heads = real("SoftCap", "cap", cap, above=0), self.score.heads
 
     def tile(self, query: Tensor, key: Tensor, tile: Tile) -> Tensor:
         return self.cap * torch.tanh(self.score.tile(query, key, tile) / self.cap)

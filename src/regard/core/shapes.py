@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int
@@ -39,6 +40,22 @@ class BackendError(InputError):
 
 class MissingError(InputError, ImportError):
     """An optional package that this feature needs and that is not installed."""
+
+
+def real(who: str, name: str, value: Any, above: float | None = None) -> float:
+    """A finite or infinite number, not a text or a tensor; or an error that says what came."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise DTypeError(f"{who}: {name}={value!r} is {type(value).__name__}; expected a number")
+    if above is not None and not value > above:
+        raise InputError(f"{who}: {name}={value}; expected more than {above:g}")
+    return float(value)
+
+
+def sizes(who: str, **values: Any) -> None:
+    """Widths and counts are whole numbers, 1 or more."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{who}: {name}={value!r}; expected a whole number, 1 or more")
 
 
 @dataclass(frozen=True)
@@ -123,7 +140,8 @@ class Spans:
     def of_blocks(extent: Extent, block_q: int, block_k: int) -> Spans:
         i = torch.arange(0, extent.n_q, block_q, device=extent.device)[:, None]
         j = torch.arange(0, extent.n_k, block_k, device=extent.device)[None, :]
-        return Spans(extent, i, (i + block_q).clamp(max=extent.n_q) - 1, j, (j + block_k).clamp(max=extent.n_k) - 1)
+        i_last, j_last = (i + block_q).clamp(max=extent.n_q) - 1, (j + block_k).clamp(max=extent.n_k) - 1
+        return Spans(extent, i, i_last, j, j_last, (block_q, block_k))
 
 
 def wide(x: Tensor) -> Tensor:

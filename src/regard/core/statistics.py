@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.core.formula import Call, extent_of, scored, weigh
+from regard.core.formula import Call, extent_of, normalized, rows_at_once, scored
 from regard.core.normalizers import Softmax
 from regard.core.shapes import wide
 
@@ -26,10 +26,12 @@ class Summary:
 
 
 @torch.no_grad()
-def summarize(query: Tensor, key: Tensor, call: Call, top: int, pool: int, block: int = 64) -> Summary:
-    """The statistics, from tiles of `block` rows; query and key are not yet projected."""
+def summarize(query: Tensor, key: Tensor, call: Call, top: int, pool: int, block: int | None = None) -> Summary:
+    """The statistics, from tiles of `block` rows (by default as many as the budget
+    allows); query and key are not yet projected."""
     extent = extent_of(call.score, query, key)
     query, key = call.score.project(query, key)
+    block = rows_at_once(extent, call.score.work(query.shape[-1])) if block is None else block
     n_q, n_k, batch, device = extent.n_q, extent.n_k, extent.batch, extent.device
     top = min(top, n_k)
     dtype = wide(query).dtype
@@ -42,9 +44,10 @@ def summarize(query: Tensor, key: Tensor, call: Call, top: int, pool: int, block
     for start in range(0, n_q, block):
         tile = extent.tile(rows=torch.arange(start, min(start + block, n_q), device=device))
         rows = query[..., start : start + block, :]
-        weights = weigh(rows, key, tile, call).expand(*batch, -1, -1)
+        scores, allowed = scored(rows, key, tile, call)
+        weights = normalized(scores, allowed, tile, call).expand(*batch, -1, -1)
         if isinstance(call.normalizer, Softmax):
-            lse.append(_lse(call.normalizer, *scored(rows, key, tile, call)).expand(*batch, -1))
+            lse.append(_lse(call.normalizer, scores, allowed).expand(*batch, -1))
         size = weights.abs()
         share = size / size.sum(-1, keepdim=True).clamp(min=torch.finfo(dtype).tiny)
         entropy.append(-torch.special.xlogy(share, share).sum(-1))
