@@ -89,3 +89,16 @@ def test_certainty_about_the_diagonal_is_warranted(data: st.DataObject, extent: 
     mask = data.draw(masks(extent))
     if mask.on_diagonal():
         assert allowed(mask, extent).diagonal(0, -2, -1).all()
+
+
+@pytest.mark.parametrize("n_q", [0, 1, 2, 5])
+@pytest.mark.parametrize("n_k", [0, 1, 3, 5])
+@pytest.mark.parametrize("align", ["start", "end", 1, -2, 7])
+@pytest.mark.parametrize(("left", "right"), [(None, 0), (0, 0), (1, 0), (0, 2), (None, None), (2, None)])
+def test_a_band_that_claims_to_see_all_does(n_q, n_k, align, left, right):
+    """The claim spares the search; a wrong one would let NaN through. It is also never missed."""
+    extent, mask = Extent((), n_q, n_k, CPU), M.window(left, right, align)
+    dense = mask.allowed(extent.tile())
+    truth = bool(dense.any(0).all() and dense.any(1).all())
+    claimed = mask.sees_all(extent)
+    assert claimed == truth if n_q and n_k else truth or not claimed

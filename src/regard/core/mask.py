@@ -51,6 +51,10 @@ class Mask(Part):
         """Certain, without looking at any tensor, that query i may attend to key i."""
         return False
 
+    def sees_all(self, extent: Extent) -> bool:
+        """Certain, without looking at any tensor, that every query has a key and every key a query."""
+        return extent.n_q == extent.n_k and self.on_diagonal()
+
     def check(self, extent: Extent) -> None:
         """Raise if this mask cannot serve a problem of this extent."""
 

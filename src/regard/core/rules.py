@@ -48,6 +48,19 @@ class Band(Mask):
     def on_diagonal(self) -> bool:
         return self.align in (None, "start", 0)
 
+    def sees_all(self, extent: Extent) -> bool:
+        if super().sees_all(extent):
+            return True
+        if torch.compiler.is_compiling():  # comparing lengths would compile once more for each answer
+            return False
+        first = extent.offset(self.align, self.who)  # where the first and the last query stand
+        last = first + extent.n_q - 1
+        before = float("inf") if self.left is None else self.left
+        after = float("inf") if self.right is None else self.right
+        queries = first + after >= 0 and last - before <= extent.n_k - 1
+        keys = first - before <= 0 and last + after >= extent.n_k - 1  # neighbouring bands leave no gap
+        return queries and keys and extent.n_q > 0 and extent.n_k > 0
+
     def check(self, extent: Extent) -> None:
         extent.offset(self.align, self.who)
 

@@ -29,8 +29,8 @@ def blank_unseen(
     extent: Extent,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Zero the queries, keys and values that no pair of their own batch element involves."""
-    if extent.n_q == extent.n_k and mask.on_diagonal():
-        return query, key, value  # every position sees at least itself
+    if mask.sees_all(extent):
+        return query, key, value
     if torch.onnx.is_in_onnx_export():  # ONNX knows no operator of ours; the mask is written out
         allowed = mask.allowed(extent.tile()).expand(*extent.batch, -1, -1)
         queries, keys = allowed.any(-1), allowed.any(-2)
