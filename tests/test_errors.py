@@ -244,8 +244,8 @@ def test_every_backend_and_explain_raise_the_same(backend: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: scores.Additive(8, 8, -1), "hidden=-1; expected a whole number, 1 or more"),
-        (lambda: scores.Bilinear(8, 0), "d_k=0; expected a whole number"),
+        (lambda: scores.Additive(8, 8, -1), "hidden=-1; expected a whole number, 0 or more"),
+        (lambda: scores.Bilinear(8, 2.5), "d_k=2.5; expected a whole number"),
         (lambda: normalizers.Entmax("1.5"), "alpha='1.5' is str; expected a number"),
         (lambda: normalizers.GumbelHard(0), "temperature=0; expected more than 0"),
         (lambda: scores.SoftCap(scores.Dot(), -3), "cap=-3; expected more than 0"),

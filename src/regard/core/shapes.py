@@ -52,10 +52,10 @@ def real(who: str, name: str, value: Any, above: float | None = None) -> float:
 
 
 def sizes(who: str, **values: Any) -> None:
-    """Widths and counts are whole numbers, 1 or more."""
+    """Widths and counts are whole numbers; 0 is one, with a defined result."""
     for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{who}: {name}={value!r}; expected a whole number, 1 or more")
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InputError(f"{who}: {name}={value!r}; expected a whole number, 0 or more")
 
 
 @dataclass(frozen=True)
