@@ -61,7 +61,7 @@ def resolve(
     score_.check_extent(extent)
     if mask_ is not None:
         mask_.check(extent)
-        query, key, value = blank_unseen(query, key, value, mask_, extent)
+    query, key, value = blank_unseen(query, key, value, mask_, extent)
     noisy = dropout > 0 or (normalizer_.noisy and normalizer_.training)
     call = Call(score_, normalizer_, mask_, dropout, seed_tensor(seed, query.device) if noisy else None)
     return call, query, key, value

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from regard import Extent
+from regard import Extent, attention
 from regard import masks as M
 from regard.core import visibility
 from regard.core.visibility import blank_unseen, seen
+from regard.scores import Additive
 from tests.mechanisms import HEADS, MASKS, D, Row, ids
 from tests.mechanisms import mask as mask_of
 from tests.strategies import CPU, allowed, extents, masks
@@ -102,3 +103,15 @@ def test_a_band_that_claims_to_see_all_does(n_q, n_k, align, left, right):
     truth = bool(dense.any(0).all() and dense.any(1).all())
     claimed = mask.sees_all(extent)
     assert claimed == truth if n_q and n_k else truth or not claimed
+
+
+@pytest.mark.parametrize("mask", [None, M.causal("start")], ids=["no mask", "causal"])
+@pytest.mark.parametrize(("batch", "n_q"), [(0, 5), (1, 0)])
+def test_without_any_query_no_key_leaves_a_trace(mask, batch, n_q):
+    """A NaN key that an empty batch, or no query at all, looks at: W_k's gradient is 0, not NaN."""
+    score = Additive(2, 2, 3)
+    query, key = torch.zeros(batch, n_q, 2), torch.full((1, 5, 2), float("nan"), requires_grad=True)
+    for backend in ("reference", "chunked"):
+        out = attention(query, key, torch.zeros(1, 5, 1), score=score, mask=mask, backend=backend)
+        gradients = torch.autograd.grad(out.sum(), [key, score.w_k], allow_unused=True)
+        assert all(g is None or not g.any() for g in gradients)

@@ -25,11 +25,14 @@ def blank_unseen(
     query: Float[Tensor, "*batch n_q d_q"],
     key: Float[Tensor, "*batch n_k d_k"],
     value: Float[Tensor, "*batch n_k d_v"],
-    mask: Mask,
+    mask: Mask | None,
     extent: Extent,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Zero the queries, keys and values that no pair of their own batch element involves."""
-    if mask.sees_all(extent):
+    if 0 in (*extent.batch, extent.n_q, extent.n_k):  # no pairs at all: even a mask that hides nothing
+        nobody = torch.zeros((), dtype=torch.bool, device=extent.device)
+        return torch.where(nobody, query, 0.0), torch.where(nobody, key, 0.0), torch.where(nobody, value, 0.0)
+    if mask is None or mask.sees_all(extent):
         return query, key, value
     if torch.onnx.is_in_onnx_export():  # ONNX knows no operator of ours; the mask is written out
         allowed = mask.allowed(extent.tile()).expand(*extent.batch, -1, -1)
