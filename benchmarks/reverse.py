@@ -33,9 +33,9 @@ def attentive() -> nn.Module:
 
 
 MODELS = (
-    ("H1 GRU, no attention", lambda: RNNEncoderDecoder(VOCABULARY, VOCABULARY, 64, 128, cell="gru"), 3e-3),
-    ("H2 GRU, attention", attentive, 3e-3),
-    ("H3 Transformer", transformer, 1e-3),
+    ("H1 GRU, no attention", lambda: RNNEncoderDecoder(VOCABULARY, VOCABULARY, 64, 128, cell="gru"), 3e-3, 128),
+    ("H2 GRU, attention", attentive, 3e-3, 128),
+    ("H3 Transformer", transformer, 1e-3, 64),
 )
 
 
@@ -104,10 +104,10 @@ def main() -> None:
     args = options.parse_args()
     torch.set_num_threads(args.threads)
     print(f"{'':<22}" + "".join(f"{n:>7}" for n in LENGTHS) + f"{'all':>7}{'steps':>7}{'seconds':>9}")
-    for name, make, lr in MODELS:
+    for name, make, lr, batch in MODELS:
         torch.manual_seed(args.seed)
         model = make()
-        steps, seconds = train(model, args.minutes, lr, batch=128)
+        steps, seconds = train(model, args.minutes, lr, batch)
         each = [accuracy(model, torch.full((500,), n)) for n in LENGTHS]
         whole = accuracy(model, torch.randint(1, LONGEST + 1, (2000,)))
         cells = "".join(f"{share:>7.1%}" for share in (*each, whole))
