@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from regard.core.biases import DenseBias
-from regard.core.formula import Call, autocast_off
+from regard.core.formula import Call, autocast_off, knows_autocast
 from regard.core.mask import Mask
 from regard.core.masks import dense
 from regard.core.noise import new_seed
@@ -73,7 +73,7 @@ def precisely(score: AnyScore, *tensors: Tensor) -> Iterator[tuple[Tensor, ...]]
     of your own keeps autocast, which its layers may count on."""
     _check_tensors(*tensors)
     device = tensors[0].device.type
-    if not (torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)):
+    if not (knows_autocast(device) and torch.is_autocast_enabled(device)):
         yield tensors
         return
     dtype = torch.get_autocast_dtype(device)

@@ -68,9 +68,14 @@ def normalized(
     return weights
 
 
+def knows_autocast(device: str) -> bool:
+    """Not every device does (meta). Compiled code is not asked: torch 2.11's tracer stops at the question."""
+    return device != "meta" and (torch.compiler.is_compiling() or torch.amp.is_autocast_available(device))
+
+
 def autocast_off(device: str) -> AbstractContextManager:
-    """Plain precision inside; devices that know no autocast (meta) have nothing to switch off."""
-    return torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext()
+    """Plain precision inside; devices that know no autocast have nothing to switch off."""
+    return torch.autocast(device, enabled=False) if knows_autocast(device) else nullcontext()
 
 
 def blend(weights: Float[Tensor, "*batch r c"], value: Float[Tensor, "*batch c d_v"]) -> Float[Tensor, "*batch r d_v"]:
