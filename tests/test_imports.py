@@ -19,7 +19,7 @@ LAYERS = [
     {"tasks"},
     {"models"},
     {"nn"},
-    {"", "database", "steps", "sampling", "inspection"},
+    {"", "database", "steps", "sampling", "inspection", "mechanisms"},
     {"dispatch"},
     {"resolve"},
     {"backends"},

@@ -4,7 +4,7 @@ import inspect
 import json
 
 from regard import normalizers, scores
-from regard.cli.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
+from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
 from regard.dispatch import BACKENDS
 
 

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from regard import attention, masks
 from regard.cli import main
-from regard.cli.mechanisms import NORMALIZERS, SCORES, make_score
+from regard.mechanisms import NORMALIZERS, SCORES, make_score
 from regard.cli.walk import FORMS
 from regard.nn import parameter_counts
 

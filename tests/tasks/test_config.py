@@ -98,7 +98,7 @@ def test_a_missing_key_may_come_from_the_command_line(path):
         ("[data]\ntrain = 'a.en'", r"data\.train = 'a\.en': expected a list of a text"),
         ("[data]\ntrain = [1]", r"data\.train\[0\] = 1: expected a text"),
         ("[data]\ntrain = []\n[model]\n[model.d]\n", r"model\.d = \{\}: expected a whole number"),
-        ("model = 3", r"model is a section, not a value; its keys: d, heads"),
+        ("model = 3", r"model is a section, not a value; its keys: kind, d, heads"),
         ("lr = 3", r"lr: unknown key; did you mean optim\.lr\?"),
         ("task = 'tag'", r"data\.train is missing; expected a list of a text, in the file or as data\.train=…"),
         ("[data]\ntrain = ['a']", r"task is missing; expected one of 'tag', 'classify'"),

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.cli.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score, usages
+from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score, usages
 from regard.cli.output import number, print_table, printable, weight
 from regard.cli.tables import read_columns
 from regard.core.shapes import InputError

@@ -10,7 +10,7 @@ from typing import Annotated
 import torch
 import typer
 
-from regard.cli.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
+from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
 from regard.cli.output import print_table
 from regard.dispatch import BACKENDS, resolve
 

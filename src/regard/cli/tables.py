@@ -12,7 +12,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from regard.cli.mechanisms import nearest
+from regard.mechanisms import nearest
 from regard.core.shapes import InputError, MissingError
 
 CSV, PARQUET, SQLITE = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), (".parquet",), (".db", ".sqlite", ".sqlite3")

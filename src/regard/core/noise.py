@@ -32,7 +32,8 @@ def uniform(seed: Int[Tensor, ""], tile: Tile, stream: int) -> Float[Tensor, "*b
     element = torch.arange(prod(batch), device=tile.rows.device).reshape(*batch, 1, 1)
     key = mix(mix((seed + stream * 0x9E3779B9) & _LOW) ^ ((seed >> 32) & _LOW))
     row = mix(mix(key ^ mix(element & _LOW)) ^ mix(tile.i & _LOW))
-    bits = mix(row ^ mix((tile.j + 0x85EBCA6B) & _LOW))
+    # 0x85EBCA6B as a negative number, with the same 32 bits: a compiler may hold positions in int32.
+    bits = mix(row ^ mix((tile.j - 0x7A143595) & _LOW))
     return ((bits >> 9).float() + 0.5) * 2.0**-23  # 23 bits: with 24 the last one would round up to 1
 
 

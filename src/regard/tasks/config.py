@@ -54,30 +54,40 @@ NotNegative = Annotated[float, Range(0.0, math.inf, open_high=True)]
 
 @dataclass(frozen=True)
 class Model:
+    """Sizes and parts. Which of them matter depends on the kind."""
+
+    kind: Literal["transformer", "rnn", "attentive", "autoencoder"] | None = None  # left out: what suits the task
     d: Count = 256
     heads: Count = 4
     layers: Count = 4
-    hidden: Count | None = None  # of the feed-forward layer; left out: 4 d
+    hidden: Count | None = None  # of the feed-forward layer, or an RNN's state; left out: 4 d, or d
     position: Literal["sinusoidal", "learned", "rotary", "alibi"] = "sinusoidal"
-    score: str = "scaled_dot"
+    score: str = "auto"  # scaled dot, and additive where an RNN attends
     normalizer: str = "softmax"
     tied: bool = True  # the output layer is the embedding
+    cell: Literal["rnn", "gru", "lstm"] = "gru"
+    bidirectional: bool = True  # an RNN reads the source from both ends
+    slots: Count = 8  # of an autoencoder's latent: so many vectors ...
+    latent: Count = 64  # ... of so many numbers
 
 
 @dataclass(frozen=True)
 class Data:
     train: tuple[str, ...]  # one file, or two that are aligned line by line
     valid: tuple[str, ...] = ()
-    tokenizer: Literal["word", "bpe", "bytes"] = "bpe"
+    tokenizer: Literal["word", "bpe", "bytes"] | None = None  # left out: words to fill in, BPE for all else
+    lowercase: bool = False
     vocabulary: Count = 8000
     tokens: Count = 4096  # in a batch, padding included
     longest: Count = 256  # a longer example is left out
+    vectors: tuple[str, ...] = ()  # pretrained word vectors to begin with: GloVe or word2vec
+    mask: Share = 0.15  # of the words: hidden (fill), or dropped, hidden and swapped (denoise)
 
 
 @dataclass(frozen=True)
 class Optim:
     lr: Positive = 5e-4
-    warmup: Whole = 400  # steps
+    warmup: Whole | None = None  # steps; left out: 400, or a tenth of all steps where that is less
     decay: Literal["cosine", "linear", "root", "constant"] = "cosine"
     betas: tuple[Share, Share] = (0.9, 0.98)
     weight_decay: NotNegative = 0.01
@@ -85,21 +95,30 @@ class Optim:
     dropout: Share = 0.1
     clip: Positive | None = 1.0  # the gradient's norm; none: never
     accumulate: Count = 1  # batches before a step
-    precision: Literal["float32", "bfloat16"] = "float32"
 
 
 @dataclass(frozen=True)
 class Schedule:
-    steps: Count = 10_000
+    steps: Count | None = None  # left out: 40 passes over the data, but 300 at least and 20,000 at most
     evaluate: Count = 500  # every so many steps
     patience: Count | None = None  # evaluations without improvement before it stops
-    average: Whole = 0  # of how many checkpoints the final weights are the mean; 0: the best as it is
+    average: Whole = 0  # of how many of the last checkpoints the final weights are the mean; 0: the best as it is
+    written: Whole = 200  # validation examples whose answers are written out and scored; the loss is of all
 
 
 @dataclass(frozen=True)
 class Checkpoints:
     every: Count = 500  # steps
     keep: Count = 3
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where it runs. A run may be resumed on another one."""
+
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    precision: Literal["float32", "bfloat16"] = "float32"
+    parallel: Literal["ddp", "fsdp"] = "ddp"  # where torchrun starts several processes
 
 
 @dataclass(frozen=True)
@@ -111,6 +130,7 @@ class Run:
     optim: Optim = field(default_factory=Optim)
     schedule: Schedule = field(default_factory=Schedule)
     checkpoint: Checkpoints = field(default_factory=Checkpoints)
+    machine: Machine = field(default_factory=Machine)
 
 
 def read(path: Path | str, overrides: Sequence[str] = (), into: type[Config] = Run) -> Config:
