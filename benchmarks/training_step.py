@@ -90,7 +90,9 @@ def main() -> None:
     vocabulary, d, heads, layers, hidden = (1000, 128, 4, 2, 512) if options.small else (8000, 512, 8, 6, 2048)
     batch, n, steps = (32, 16, 10) if options.small else (256, 64, 20)
     torch.set_float32_matmul_precision("high")
-    print(f"torch {torch.__version__}, {torch.cuda.get_device_name() if device == 'cuda' else 'CPU'}, batch {batch} x {n}")
+    print(
+        f"torch {torch.__version__}, {torch.cuda.get_device_name() if device == 'cuda' else 'CPU'}, batch {batch} x {n}"
+    )
     print(f"{'dropout':>8}  {'model':<16}{'ms a step':>10}{'tokens/s':>12}{'ratio':>7}")
     for dropout in options.dropout:
         sizes = (vocabulary, d, heads, layers, hidden, dropout)

@@ -4,8 +4,8 @@ import inspect
 import json
 
 from regard import normalizers, scores
-from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
 from regard.dispatch import BACKENDS
+from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
 
 
 def test_every_pair_is_listed_with_the_backends_that_can(regard):

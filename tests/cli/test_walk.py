@@ -9,8 +9,8 @@ from rich.cells import cell_len
 
 from regard import attention, masks
 from regard.cli import main
-from regard.mechanisms import NORMALIZERS, SCORES, make_score
 from regard.cli.walk import FORMS
+from regard.mechanisms import NORMALIZERS, SCORES, make_score
 from regard.nn import parameter_counts
 
 CAT = "This is a cat"

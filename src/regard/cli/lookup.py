@@ -14,11 +14,11 @@ from typing import Annotated, Any
 
 import typer
 
-from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score, usages
 from regard.cli.output import number, print_table, printable, weight
 from regard.cli.tables import read_columns
 from regard.core.shapes import InputError
 from regard.database import Answer, Database, default_normalizer
+from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score, usages
 from regard.scores import Exact
 
 

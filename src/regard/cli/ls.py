@@ -10,9 +10,9 @@ from typing import Annotated
 import torch
 import typer
 
-from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
 from regard.cli.output import print_table
 from regard.dispatch import BACKENDS, resolve
+from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
 
 N, D = 4, 4  # a small problem, only to be asked about
 

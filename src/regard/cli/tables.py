@@ -12,8 +12,8 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from regard.mechanisms import nearest
 from regard.core.shapes import InputError, MissingError
+from regard.mechanisms import nearest
 
 CSV, PARQUET, SQLITE = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), (".parquet",), (".db", ".sqlite", ".sqlite3")
 

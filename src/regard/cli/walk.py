@@ -22,9 +22,9 @@ from rich.text import Text
 from torch import Tensor, nn
 
 from regard import masks
-from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score, nearest, usages
 from regard.cli.output import printable
 from regard.core.shapes import InputError
+from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score, nearest, usages
 from regard.nn.baselines import parameter_counts
 from regard.steps import LAYOUTS, Steps, step_by_step
 
