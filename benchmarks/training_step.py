@@ -4,7 +4,8 @@
     python -m benchmarks.training_step --small    on a CPU: a small model, float32, not compiled
 
 A step is forward, cross-entropy, backward and AdamW. Both models have the same sizes, the same embeddings and
-output layer (not tied), pre-norm layers, and causal self-attention in the decoder.
+output layer (not tied), pre-norm layers, and causal self-attention in the decoder. Dropout is on what flows along
+the layers, in neither model on the attention's weights. `--modes reduce-overhead` replays CUDA graphs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from itertools import product
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +33,9 @@ class Torch(nn.Module):
         self.position, self.dropout = Sinusoidal(d), nn.Dropout(dropout)
         self.layers = nn.Transformer(d, heads, layers, layers, hidden, dropout, batch_first=True, norm_first=True)
         self.out = nn.Linear(d, vocabulary)
+        for module in self.modules():
+            if isinstance(module, nn.MultiheadAttention):
+                module.dropout = 0.0
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         n = target.shape[-1]
@@ -46,7 +51,7 @@ def ours(vocabulary: int, d: int, heads: int, layers: int, hidden: int, dropout:
     return Transformer(vocabulary, vocabulary, d, heads, layers, hidden, dropout=dropout, tied=False)
 
 
-def stepper(model: nn.Module, batch: int, n: int, vocabulary: int, device: str, compiled: bool) -> Callable[[], None]:
+def stepper(model: nn.Module, batch: int, n: int, vocabulary: int, device: str, mode: str | None) -> Callable[[], None]:
     """One step on fresh random tokens."""
     fused = device == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=fused)
@@ -57,11 +62,12 @@ def stepper(model: nn.Module, batch: int, n: int, vocabulary: int, device: str, 
             logits = model(source, target[:, :-1])
             return F.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten())
 
-    loss_of = torch.compile(loss_of, fullgraph=not isinstance(model, Torch)) if compiled else loss_of
+    loss_of = torch.compile(loss_of, fullgraph=not isinstance(model, Torch), mode=mode) if mode else loss_of
 
     def step() -> None:
         source = torch.randint(3, vocabulary, (batch, n), device=device)
         target = torch.randint(3, vocabulary, (batch, n + 1), device=device)
+        torch.compiler.cudagraph_mark_step_begin()
         loss_of(source, target).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -83,6 +89,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--small", action="store_true", help="a small model on the CPU")
     parser.add_argument("--dropout", type=float, nargs="+", default=[0.0, 0.1])
+    parser.add_argument("--modes", nargs="+", default=["default", "reduce-overhead"], help="of torch.compile")
     parser.add_argument("--rounds", type=int, default=7, help="the models take turns; the median round counts")
     parser.add_argument("--profile", action="store_true", help="print where our step's time goes")
     options = parser.parse_args()
@@ -93,12 +100,12 @@ def main() -> None:
     print(
         f"torch {torch.__version__}, {torch.cuda.get_device_name() if device == 'cuda' else 'CPU'}, batch {batch} x {n}"
     )
-    print(f"{'dropout':>8}  {'model':<16}{'ms a step':>10}{'tokens/s':>12}{'ratio':>7}")
-    for dropout in options.dropout:
+    print(f"{'dropout':>8}  {'compiled':<16}{'model':<16}{'ms a step':>10}{'tokens/s':>12}{'ratio':>7}")
+    for dropout, mode in product(options.dropout, [None] if options.small else options.modes):
         sizes = (vocabulary, d, heads, layers, hidden, dropout)
         torch.manual_seed(0)
         steppers = {
-            name: stepper(make(*sizes).to(device), batch, n, vocabulary, device, not options.small)
+            name: stepper(make(*sizes).to(device), batch, n, vocabulary, device, mode)
             for name, make in (("nn.Transformer", Torch), ("regard", ours))
         }
         for step in steppers.values():
@@ -110,7 +117,10 @@ def main() -> None:
         median = {name: statistics.median(each) for name, each in times.items()}
         for name, each in median.items():
             ratio = median["nn.Transformer"] / each
-            print(f"{dropout:>8}  {name:<16}{each * 1e3:>10.2f}{batch * n / each:>12,.0f}{ratio:>7.2f}", flush=True)
+            print(
+                f"{dropout:>8}  {mode or 'no':<16}{name:<16}{each * 1e3:>10.2f}{batch * n / each:>12,.0f}{ratio:>7.2f}",
+                flush=True,
+            )
         if options.profile:
             with torch.profiler.profile() as profile:
                 seconds(steppers["regard"], device, 3)

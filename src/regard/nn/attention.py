@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from regard.core.mask import HeadsOf, LastRows, Mask
 from regard.core.masks import dense, per_head
@@ -184,9 +185,13 @@ class MultiHeadAttention(nn.Module):
         """Queries, keys and values of all heads: (*batch, heads, n, width)."""
         key = query if key is None else key
         value = key if value is None else value
-        q = self._split(self.w_q(query), self.heads)
-        k = self._split(self.w_k(key), self.key_heads)
-        v = self._split(self.w_v(value), self.key_heads)
+        if query is key is value:
+            q, k, v = _together(query, self.w_q, self.w_k, self.w_v)
+        elif key is value:
+            q, (k, v) = self.w_q(query), _together(key, self.w_k, self.w_v)
+        else:
+            q, k, v = self.w_q(query), self.w_k(key), self.w_v(value)
+        q, k, v = self._split(q, self.heads), self._split(k, self.key_heads), self._split(v, self.key_heads)
         if self.rotary is not None:
             q, k = self.rotary(q, k, offset=offset)
         return q, k, v
@@ -207,6 +212,17 @@ class MultiHeadAttention(nn.Module):
                 one(q[..., here, :, :], k[..., keys, :, :], v[..., keys, :, :], mask=_cut(mask, head, self.heads))
             )
         return torch.cat(outs, dim=-3)
+
+
+def _together(x: Tensor, *layers: nn.Linear) -> Sequence[Tensor]:
+    """What each layer makes of x. In training by one product of their weights side by side: a GPU is busier
+    with one large product than with several small ones. A decoding step would only copy weights."""
+    plain = all(type(layer) is nn.Linear and not layer._forward_hooks for layer in layers)
+    if not (plain and torch.is_grad_enabled()):
+        return [layer(x) for layer in layers]
+    weight = torch.cat([layer.weight for layer in layers])
+    bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers])
+    return F.linear(x, weight, bias).split([layer.out_features for layer in layers], dim=-1)
 
 
 def _per_head(score: object, heads: int) -> list:

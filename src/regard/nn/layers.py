@@ -51,7 +51,11 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward. `parts` go to MultiHeadAttention: score, normalizer, rotary, …"""
+    """Self-attention, then feed-forward. `parts` go to MultiHeadAttention: score, normalizer, rotary, …
+
+    `dropout` is for what flows along the layer, `attention_dropout` for the weights. The second is 0 unless
+    asked for: torch's fused attention cannot draw it from a seed, and the first does its work.
+    """
 
     def __init__(
         self,
@@ -60,6 +64,7 @@ class EncoderLayer(nn.Module):
         hidden: int,
         *,
         dropout: float = 0.0,
+        attention_dropout: float = 0.0,
         norm: str = "pre",
         activation: str = "relu",
         bias: bool = True,
@@ -67,7 +72,7 @@ class EncoderLayer(nn.Module):
         **parts: Any,
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(d, heads, bias=bias, **{"dropout": dropout, **parts})
+        self.attention = MultiHeadAttention(d, heads, bias=bias, dropout=attention_dropout, **parts)
         self.feed_forward = FeedForward(d, hidden, dropout, activation, bias)
         self.around_attention = Residual(d, dropout, norm, eps, bias)
         self.around_feed_forward = Residual(d, dropout, norm, eps, bias)
@@ -105,6 +110,7 @@ class DecoderLayer(nn.Module):
         *,
         d_memory: int | None = None,
         dropout: float = 0.0,
+        attention_dropout: float = 0.0,
         norm: str = "pre",
         activation: str = "relu",
         bias: bool = True,
@@ -113,7 +119,7 @@ class DecoderLayer(nn.Module):
         **parts: Any,
     ) -> None:
         super().__init__()
-        parts = {"dropout": dropout, **parts}
+        parts = {"dropout": attention_dropout, **parts}
         # Distances between two texts mean nothing: rotary positions stay within one.
         between = {"d_key": d_memory, **copy.deepcopy(parts), "rotary": None, **(cross or {})}
         self.attention = MultiHeadAttention(d, heads, bias=bias, **parts)
