@@ -14,9 +14,10 @@ SOURCE = Path(__file__).parents[1] / "src" / "regard"
 # A module may import from its own layer's row and from every row below it.
 LAYERS = [
     {"web", "cli"},
-    {"recording"},
-    {"integrations", "see", "pretrained"},
+    {"see", "pretrained"},
     {"tasks"},
+    {"recording"},
+    {"integrations"},
     {"models"},
     {"nn"},
     {"", "database", "steps", "sampling", "inspection", "mechanisms"},

@@ -103,7 +103,8 @@ class RNNEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.hidden, self.width = hidden, 2 * hidden if bidirectional else hidden
-        self.embedding, self.dropout = nn.Embedding(vocabulary, d), nn.Dropout(dropout)
+        self.embedding: nn.Module = nn.Embedding(vocabulary, d)
+        self.dropout = nn.Dropout(dropout)
         self.cell = make_cell(cell, d, hidden)
         self.backward_cell = make_cell(cell, d, hidden) if bidirectional else None
         self.join = nn.ModuleList(nn.Linear(2 * hidden, hidden) for _ in range(self.cell.parts * bidirectional))

@@ -143,6 +143,12 @@ def load(folder: Path | str, which: Literal["last", "best"] | int = "last") -> C
     raise InputError(f"{folder}: no checkpoint {which!r} here; steps that are here: {there}")
 
 
+def steps(folder: Path | str) -> list[int]:
+    """The steps of the checkpoints here that are whole as far as their description goes, in the order of saving."""
+    found = [entry for path in _named(Path(folder)) if (entry := _try_entry(path))]
+    return [entry.step for entry in sorted(found, key=lambda entry: entry.number)]
+
+
 # The order of the checkpoints in a folder
 
 

@@ -80,7 +80,8 @@ class Data:
     vocabulary: Count = 8000
     tokens: Count = 4096  # in a batch, padding included
     longest: Count = 256  # a longer example is left out
-    vectors: tuple[str, ...] = ()  # pretrained word vectors to begin with: GloVe or word2vec
+    vectors: tuple[str, ...] = ()  # a file of pretrained word vectors to read by: GloVe or word2vec
+    frozen: bool = True  # the vectors stay as they are, so that words which training never saw keep their meaning
     mask: Share = 0.15  # of the words: hidden (fill), or dropped, hidden and swapped (denoise)
 
 
@@ -100,6 +101,7 @@ class Optim:
 @dataclass(frozen=True)
 class Schedule:
     steps: Count | None = None  # left out: 40 passes over the data, but 300 at least and 20,000 at most
+    minutes: Positive | None = None  # it stops after so many, at whatever step that is
     evaluate: Count = 500  # every so many steps
     patience: Count | None = None  # evaluations without improvement before it stops
     average: Whole = 0  # of how many of the last checkpoints the final weights are the mean; 0: the best as it is
@@ -122,6 +124,16 @@ class Machine:
 
 
 @dataclass(frozen=True)
+class Card:
+    """What the model's README.md shall say that training cannot know."""
+
+    title: str = ""
+    data: str = ""  # where the data come from, with the attribution that they ask for
+    licence: str = ""
+    limits: str = ""
+
+
+@dataclass(frozen=True)
 class Run:
     task: Literal["tag", "classify", "translate", "fill", "denoise", "generate"]
     data: Data
@@ -131,6 +143,7 @@ class Run:
     schedule: Schedule = field(default_factory=Schedule)
     checkpoint: Checkpoints = field(default_factory=Checkpoints)
     machine: Machine = field(default_factory=Machine)
+    card: Card = field(default_factory=Card)
 
 
 def read(path: Path | str, overrides: Sequence[str] = (), into: type[Config] = Run) -> Config:

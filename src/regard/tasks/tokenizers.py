@@ -114,6 +114,17 @@ class Tokenizer:
                 raise InputError(f"decode: id {id} is not one of the {len(self)} pieces; expected 0 to {len(self) - 1}")
         return self._inner.decode([id for id in ids if id not in (PAD, BOS, EOS)], skip_special_tokens=False)
 
+    def piece(self, id: int) -> str:
+        """One piece as a person reads it: without the mark of a space before it."""
+        if id < len(SPECIAL) or self.kind == "word":
+            return self._token(id)
+        text = self._inner.decode([id], skip_special_tokens=False)
+        return text.strip(" ") or text
+
+    def begins(self, id: int) -> bool:
+        """Does a word begin with this piece?"""
+        return self.kind == "word" or id < len(SPECIAL) or self._token(id)[:1] in ("▁", "Ġ")
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """As JSON that the `tokenizers` library reads too; into a folder as tokenizer.json."""
         path = _file(path)

@@ -1,0 +1,26 @@
+"""The mean of the last checkpoints' weights: often better than any one of them, and free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor
+
+from regard.core.shapes import InputError
+from regard.tasks import checkpoints
+
+
+def mean_of(folder: Path, last: int = 0, best: bool = False) -> dict[str, Tensor]:
+    """The weights of a run: the mean of its `last` checkpoints; 0: of one, the best if there is such a one."""
+    if last <= 1:
+        return checkpoints.load(folder, "best" if best else "last").state["model"]
+    steps = checkpoints.steps(folder)[-last:]
+    if not steps:
+        raise InputError(f"{folder}: no checkpoint here; expected a run that has trained")
+    sums: dict[str, Tensor] = {}
+    for step in steps:
+        for name, tensor in checkpoints.load(folder, step).state["model"].items():
+            share = tensor.double() / len(steps) if tensor.is_floating_point() else tensor
+            sums[name] = sums[name] + share if name in sums and tensor.is_floating_point() else share
+    like = checkpoints.load(folder, steps[-1]).state["model"]
+    return {name: total.to(like[name].dtype) for name, total in sums.items()}

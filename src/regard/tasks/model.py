@@ -1,0 +1,205 @@
+"""A model is a folder: config.json, model.safetensors, tokenizer.json, README.md. Nothing in it is ever run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.core.shapes import InputError, MissingError
+from regard.nn.embeddings import Pretrained
+from regard.tasks import tokenizers
+from regard.tasks.atomic import make_folder, write_whole
+from regard.tasks.config import Model
+from regard.tasks.config import resolve as resolve_config
+from regard.tasks.task import Answer, Attended, Options, Task
+
+FORMAT = "regard model 1"
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+MOST = 1 << 20  # bytes of a config.json
+
+
+@dataclass
+class Trained:
+    """A trained network and its task.
+
+    `model("The cat sleeps.")` answers one text, `model([…])` several; `model.attended(answer)` is what it looked at.
+    """
+
+    task: Task
+    network: nn.Module
+    path: Path
+
+    def __call__(self, text: str | Sequence[str], **options: Any) -> Any:
+        texts = [text] if isinstance(text, str) else list(text)
+        answers = self.answer(texts, Options(**options))
+        return answers[0] if isinstance(text, str) else answers
+
+    def answer(self, texts: Sequence[str], options: Options | None = None) -> list[Answer]:
+        return self.task.answer(self.network, texts, options or Options())
+
+    def attended(self, answer: Answer) -> list[Attended]:
+        return self.task.attended(self.network, answer)
+
+    def to(self, device: str | torch.device) -> Trained:
+        self.network.to(device)
+        return self
+
+    def __repr__(self) -> str:
+        numbers = sum(p.numel() for p in self.network.parameters())
+        return f"{self.task.name} model {self.path.name}: {self.task.model.kind}, {numbers:,} parameters"
+
+
+def describe(folder: Path, task: Task) -> None:
+    """Everything but the weights."""
+    make_folder(folder)
+    task.tokenizer.save(folder / tokenizers.FILE)
+    state = {"format": FORMAT, "task": task.name, "model": asdict(task.model), **task.state()}
+    _write(folder / CONFIG, (json.dumps(state, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def save_weights(folder: Path, state: Mapping[str, Tensor], half: bool = False) -> None:
+    """The weights, in float16 if `half`."""
+    own = {
+        name: (tensor.half() if half and tensor.is_floating_point() else tensor).detach().cpu().contiguous().clone()
+        for name, tensor in state.items()
+    }
+    _write(folder / WEIGHTS, _safetensors().torch.save(own))
+
+
+def save(folder: Path | str, trained: Trained, half: bool = False) -> None:
+    folder = Path(folder)
+    describe(folder, trained.task)
+    save_weights(folder, trained.network.state_dict(), half)
+
+
+def load(path: Path | str) -> Trained:
+    """A trained model from its folder, ready to answer."""
+    folder = Path(path)
+    task = read_task(folder)
+    shapes = {name: tuple(tensor.shape) for name, tensor in empty(task).state_dict().items()}
+    weights = _read_weights(folder, shapes)
+    network = task.network(embedding=blank(task))  # no larger than the file that was just checked
+    network.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
+    return Trained(task, network.eval(), folder)
+
+
+def read_task(folder: Path) -> Task:
+    from regard.tasks.catalogue import TASKS, restore
+
+    path = folder / CONFIG
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; expected a model that `regard train` made")
+    state = _read_json(path)
+    if state.get("format") != FORMAT:
+        raise InputError(f"{path}: format is {str(state.get('format'))[:40]!r}; expected {FORMAT!r}")
+    if state.get("task") not in TASKS:
+        raise InputError(f"{path}: task is {str(state.get('task'))[:40]!r}; expected one of {', '.join(TASKS)}")
+    if not isinstance(state.get("model"), dict):
+        raise InputError(f"{path}: model is no table; expected the sizes of the network")
+    sizes = {key: value for key, value in state["model"].items() if value is not None}
+    model = resolve_config(Model, sizes, source=f"{path}: model")
+    _check(path, state)
+    return restore(state["task"], tokenizers.load(folder / tokenizers.FILE), state, model)
+
+
+def _check(path: Path, state: dict[str, Any]) -> None:
+    """The types of what a task reads back; anybody may have written the file."""
+    labels, vectors, longest, noise = (state.get(key) for key in ("labels", "vectors", "longest", "noise"))
+    right = (
+        isinstance(labels, list)
+        and all(isinstance(label, str) for label in labels)
+        and type(longest) is int
+        and 1 <= longest <= 2**20
+        and isinstance(noise, int | float)
+        and 0 <= noise < 1
+        and (
+            vectors is None
+            or (isinstance(vectors, list) and len(vectors) == 2 and all(type(n) is int and n > 0 for n in vectors))
+        )
+    )
+    if not right:
+        raise InputError(f"{path}: labels, vectors, longest or noise is not as regard writes it; restore the file")
+
+
+def blank(task: Task) -> nn.Module | None:
+    """In the place of pretrained vectors, whose numbers are among the weights."""
+    from regard.tasks.networks import embedding_of
+
+    if task.vectors is None:
+        return None
+    return embedding_of(task.model, Pretrained(torch.zeros(task.vectors)))
+
+
+def empty(task: Task) -> nn.Module:
+    """The network's shapes without its numbers."""
+    with torch.device("meta"):
+        return task.network(embedding=blank(task))
+
+
+def _read_weights(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    safetensors = _safetensors()
+    path = folder / WEIGHTS
+    if not path.is_file():
+        hint = " its training has not finished: resume it with `regard train`" if (folder / "run.toml").exists() else ""
+        raise InputError(f"{path}: there is no such file;{hint or ' expected a whole model folder'}")
+    try:
+        with safetensors.safe_open(path, "pt", device="cpu") as opened:
+            found = {name: tuple(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
+            for name in {**shapes, **found}:
+                if shapes.get(name) != found.get(name):
+                    raise InputError(
+                        f"{path}: {name[:80]} is {_shape(found.get(name))}, {CONFIG} says {_shape(shapes.get(name))}; "
+                        f"the two files are not of one model"
+                    )
+            return {name: opened.get_tensor(name) for name in shapes}
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; expected the weights of a model") from None
+    except safetensors.SafetensorError as error:
+        raise InputError(f"{path}: not a whole safetensors file: {error}") from None
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "not there" if shape is None else " x ".join(map(str, shape)) or "one number"
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(MOST + 1)
+        if len(raw) > MOST:
+            raise InputError(f"{path}: larger than 1 MiB; expected the {CONFIG} of a model")
+        state = json.loads(raw)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; expected the {CONFIG} of a model") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON: {error}") from None
+    if not isinstance(state, dict):
+        raise InputError(f"{path}: holds no object; expected the {CONFIG} of a model")
+    return state
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        write_whole(path, data)
+    except OSError as error:
+        raise InputError(f"{path}: not written: {error.strerror or error}; what was there is intact") from error
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors
+        import safetensors.torch
+    except ImportError:
+        raise MissingError("models need safetensors; pip install 'regard[tasks]'") from None
+    return safetensors
+
+
+def is_model(path: str | os.PathLike[str]) -> bool:
+    return (Path(path) / CONFIG).is_file()
