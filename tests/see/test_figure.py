@@ -1,0 +1,126 @@
+"""Figures: the numbers drawn are the weights, every letter has a glyph, and the same picture is the same file."""
+
+import re
+import warnings
+
+import pytest
+import torch
+
+from regard import InputError, MissingError
+from regard.see import Picture, fonts
+from regard.see.alignment import Links
+from regard.see.figure import KINDS, figure, save
+
+ENGLISH, FRENCH = (
+    ["The", "black", "cat", "ate", "the", "mouse", "."],
+    ["Le", "chat", "noir", "a", "mangé", "la", "souris", "."],
+)
+SENTENCES = {  # with the fonts that Debian's fonts-noto-core and fonts-noto-cjk bring
+    "Devanagari": "काली बिल्ली ने चूहे को खा लिया ।",
+    "Gujarati": "કાળી બિલાડીએ ઉંદર ખાધો .",
+    "Tamil": "கருப்பு பூனை எலியைத் தின்றது .",
+    "Kannada": "ಕಪ್ಪು ಬೆಕ್ಕು ಇಲಿಯನ್ನು ತಿಂದಿತು .",
+    "CJK": "黑猫 吃了 老鼠",
+    "Arabic": "القط الأسود أكل الفأر .",
+}
+
+
+def aligned(rows: list[str], columns: list[str]) -> Picture:
+    return Picture((2 * torch.randn(len(rows), len(columns))).softmax(-1), rows, columns, title="A title")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_is_drawn_are_the_weights(kind, theme):
+    picture = aligned(FRENCH, ENGLISH)
+    drawn = figure(picture, kind, theme=theme)
+    images = [image.get_array() for axes in drawn.axes for image in axes.images]
+    torch.testing.assert_close(torch.tensor(images[0].data), picture.weights[0])
+    written = {text.get_text() for axes in drawn.axes for text in axes.texts}
+    if kind != "heads":
+        assert {f"{w:.2f}" for w in picture.weights.flatten().tolist()} <= written
+        labels = {
+            t.get_text() for axes in drawn.axes for t in (*axes.get_xticklabels(), *axes.get_yticklabels())
+        } | written
+        assert {*FRENCH, *ENGLISH} <= labels
+
+
+def test_ribbons_are_as_wide_as_the_weights():
+    picture = aligned(FRENCH, ENGLISH)
+    ribbons = next(axes for axes in figure(picture, "alignment").axes if axes.patches)
+    widths = sorted(round(p.get_path().vertices[7, 0] - p.get_path().vertices[0, 0], 9) for p in ribbons.patches)
+    expected = sorted(w for w in picture.weights.flatten().tolist() if w >= 0.01)
+    unit = widths[-1] / expected[-1]
+    assert len(widths) == len(expected)
+    assert [w / unit for w in widths] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_every_script_has_its_glyphs(tmp_path, name):
+    words = SENTENCES[name].split()
+    try:
+        fonts.families(words)
+    except MissingError:
+        pytest.skip(f"no font for {name}: apt-get install fonts-noto-core fonts-noto-cjk")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns of a box where a glyph is missing
+        save(aligned(words, ENGLISH), tmp_path / "a.svg", "alignment")
+    assert (tmp_path / "a.svg").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", SENTENCES)
+def test_a_missing_glyph_names_the_package(monkeypatch, tmp_path, name):
+    monkeypatch.setattr(fonts, "_ranked", lambda script: [])  # a system without any further font
+    monkeypatch.setattr(fonts, "BASE", "DejaVu Sans Mono")
+    monkeypatch.setattr(fonts, "_letters", lambda family: frozenset(map(chr, range(0x20, 0x250))))
+    package = "fonts-noto-cjk" if name == "CJK" else "fonts-noto-core"
+    with pytest.raises(
+        MissingError,
+        match=rf"no font of this system has .* \({name}\); apt-get install {package}",
+    ) as said:
+        save(aligned(SENTENCES[name].split(), ENGLISH), tmp_path / "a.png")
+    assert not (tmp_path / "a.png").exists()
+    assert "\n" not in str(said.value)
+
+
+def test_the_same_picture_is_the_same_file(tmp_path):
+    picture = aligned(FRENCH, ENGLISH)
+    for ending in ("png", "svg", "pdf"):
+        one, two = (save(picture, tmp_path / f"{n}.{ending}", "alignment").read_bytes() for n in "ab")
+        assert one == two
+    svg = (tmp_path / "a.svg").read_text()
+    assert not re.search(r"(href|src)=\"(?!#|data:)", svg)  # nothing from elsewhere
+
+
+def test_tokens_are_letters_and_no_formulas():
+    drawn = figure(aligned(["$x$", r"\frac", "a\x1bb"], ["_y^2", "$", "<b>"]))
+    labels = {t.get_text() for axes in drawn.axes for t in (*axes.get_xticklabels(), *axes.get_yticklabels())}
+    assert {"$x$", r"\frac", "a␛b", "_y^2", "$", "<b>"} <= labels
+    drawn.canvas.draw()
+
+
+def test_a_long_map_is_drawn_with_some_labels():
+    n = 300
+    drawn = figure(Picture(torch.eye(n), [f"w{i}" for i in range(n)], [f"w{i}" for i in range(n)]))
+    ticks = [t.get_text() for t in drawn.axes[0].get_yticklabels()]
+    assert "w0" in ticks
+    assert 30 <= len(ticks) <= 64
+
+
+def test_links():
+    weights = torch.tensor([[0.9, 0.1, 0.0], [0.1, 0.1, 0.8], [0.2, 0.7, 0.1], [0.0, 0.6, 0.4], [0.0, 0.0, 0.0]])
+    assert Links.of(weights) == Links((0, 2, 1, 1, -1), (False, True, True, False, False), (1,))
+
+
+def test_bad_input(tmp_path):
+    picture = aligned(FRENCH, ENGLISH)
+    with pytest.raises(InputError, match="kind='ribbon'; expected matrix, alignment, heads"):
+        figure(picture, "ribbon")
+    with pytest.raises(InputError, match="theme='blue'"):
+        figure(picture, theme="blue")
+    with pytest.raises(InputError, match=r"a\.gif: a figure is \.png, \.svg, \.pdf, not \.gif"):
+        save(picture, tmp_path / "a.gif")
+    with pytest.raises(InputError, match="there is nothing to draw"):
+        figure(Picture(torch.zeros(0, 2), [], ["a", "b"]))
+    with pytest.raises(InputError, match="an alignment of 70 x 70 words cannot be read; expected at most 64"):
+        figure(Picture(torch.eye(70), ["a"] * 70, ["a"] * 70), "alignment")
