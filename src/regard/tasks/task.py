@@ -63,6 +63,8 @@ class Attended:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     weights: Float[Tensor, "rows columns"]
+    row_words: tuple[int, ...] | None = None  # the word that each piece belongs to, counted from 0
+    column_words: tuple[int, ...] | None = None
 
 
 class Task(ABC):
@@ -161,6 +163,13 @@ class Task(ABC):
         if not cut:
             return encoded, False
         return Encoded(encoded.ids[:most], encoded.offsets[:most], encoded.tokens[:most]), True
+
+    def grouped(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """The word that each of these pieces belongs to, counted from 0."""
+        words: list[int] = []
+        for id in ids:
+            words.append((words[-1] + self.tokenizer.begins(id)) if words else 0)
+        return tuple(words)
 
     def unknown(self, text: str, encoded: Encoded) -> tuple[str, ...]:
         found = [text[a:b] for id, (a, b) in zip(encoded.ids, encoded.offsets, strict=True) if id == UNK]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -122,8 +123,11 @@ class Tokenizer:
         return text.strip(" ") or text
 
     def begins(self, id: int) -> bool:
-        """Does a word begin with this piece?"""
-        return self.kind == "word" or id < len(SPECIAL) or self._token(id)[:1] in ("▁", "Ġ")
+        """Does a word, or a punctuation mark, begin with this piece?"""
+        if self.kind == "word" or id < len(SPECIAL) or id >= len(self):
+            return True
+        token = self._token(id)
+        return token[:1] in ("▁", "Ġ") or not any(c.isalnum() or unicodedata.category(c)[0] == "M" for c in token)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As JSON that the `tokenizers` library reads too; into a folder as tokenizer.json."""

@@ -72,10 +72,11 @@ class Writing(Task):
         if self.model.kind == "rnn" or not answer.target:
             return []
         rows, columns = self.named(answer.target), self.named(answer.source)
+        words: tuple[int, ...] | None = self.grouped(answer.source)
         if self.model.kind == "autoencoder":  # which sees the source only through its latent
-            columns = tuple(f"latent {slot + 1}" for slot in range(self.model.slots))
+            columns, words = tuple(f"latent {slot + 1}" for slot in range(self.model.slots)), None
         return [
-            Attended(name, rows, columns, weights[: len(rows), : len(columns)])
+            Attended(name, rows, columns, weights[: len(rows), : len(columns)], self.grouped(answer.target), words)
             for name, weights in self.looked(network, answer.source, answer.target)
         ]
 
