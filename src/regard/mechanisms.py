@@ -95,6 +95,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"{hint}there is: {', '.join(known)}"
 
 
+def formula(part: Score | Normalizer) -> str:
+    """What a mechanism computes: the first clause of its documentation, where s is the score and w the weight."""
+    return re.split(r"[:.]\s", " ".join((inspect.getdoc(part) or "").split()) + " ", maxsplit=1)[0].strip()
+
+
 def usages(table: Mapping[str, Named]) -> str:
     """All names of a table with the numbers they take, for help texts."""
     return ", ".join(name if named.number is None else f"{name}[:{named.number}]" for name, named in table.items())

@@ -76,7 +76,7 @@ def test_a_missing_glyph_names_the_package(monkeypatch, tmp_path, name):
     package = "fonts-noto-cjk" if name == "CJK" else "fonts-noto-core"
     with pytest.raises(
         MissingError,
-        match=rf"no font of this system has .* \({name}\); apt-get install {package}",
+        match=rf"no font of this system has .* \({name.title()}\); apt-get install {package}",
     ) as said:
         save(aligned(SENTENCES[name].split(), ENGLISH), tmp_path / "a.png")
     assert not (tmp_path / "a.png").exists()

@@ -63,9 +63,9 @@ def test_right_to_left_words_are_kept_from_reordering_the_columns():
 
 
 def test_controls_are_written_out_and_never_sent():
-    drawn = str(heatmap(torch.eye(4), ["a\x1b[2J", "\u202ecat", " b", ""], ["\x00", "\x9b31m", "\r", "c"]))
+    drawn = str(heatmap(torch.eye(4), ["a\x1b[2J", "\u202ecat", " b", ""], ["\x00", "\x9b31m", "\r", "\ud800"]))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", drawn)
-    for shown in ("a␛[2J", "⟨202E⟩cat", "␣b", "∅", "␀", "⟨009B⟩31m", "␍"):
+    for shown in ("a␛[2J", "⟨202E⟩cat", "␣b", "∅", "␀", "⟨009B⟩31m", "␍", "⟨D800⟩"):
         assert shown in drawn
 
 

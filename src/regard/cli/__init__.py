@@ -14,7 +14,7 @@ from typing import Any
 from regard import __version__
 from regard.core.shapes import InputError
 
-VERBS = ("lookup", "walk", "ls")  # regard.cli.<verb> has a function <verb>, in the order of --help
+VERBS = ("lookup", "walk", "show", "ls")  # regard.cli.<verb> has a function <verb>, in the order of --help
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

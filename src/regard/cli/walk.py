@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-import re
-import unicodedata
-import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 import typer
@@ -21,21 +16,14 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor, nn
 
-from regard import masks
 from regard.cli.output import printable
+from regard.cli.sentence import Tour, take
 from regard.core.shapes import InputError
-from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score, nearest, usages
+from regard.mechanisms import NORMALIZERS, SCORES, formula, nearest, usages
 from regard.nn.baselines import parameter_counts
-from regard.steps import LAYOUTS, Steps, step_by_step
+from regard.steps import LAYOUTS
 
 FORMS = ("scalar", "channels", "matrices")
-MASKS: dict[str, tuple[Callable[..., masks.Mask], int]] = {  # and how many whole numbers follow the colon
-    "causal": (masks.causal, 0),
-    "window": (masks.window, 2),
-    "dilated": (masks.dilated, 3),
-    "strided": (masks.strided, 1),
-    "blocks": (masks.blocks, 1),
-}
 SHOWN = 20  # words in a table; more would be pages of numbers
 
 
@@ -61,96 +49,14 @@ def walk(
     for name, given, known in (("form", form, FORMS), ("layout", layout, LAYOUTS)):
         if given not in known:
             raise InputError(f"no {name} is called {given!r}; {nearest(given, known)}")
-    tour = _take(text, score, normalizer, mask, form, layout, width, seed)
+    tour = take(text, score, normalizer, mask, form, layout, width, seed)
     if json:
         print(_as_json(tour))
     else:
         _Guide(tour, Console(highlight=False)).lead()
 
 
-# Making the numbers.
-
-
-@dataclass(frozen=True)
-class _Tour:
-    """What was asked for, and all that came of it."""
-
-    words: list[str]
-    asked: dict[str, Any]  # score, normalizer, mask, form, layout, width, seed
-    score: nn.Module
-    normalizer: nn.Module
-    w: dict[str, Tensor]  # W_q, W_k, W_v
-    steps: Steps
-
-
-def _take(
-    text: str, score: str, normalizer: str, mask: str | None, form: str, layout: str, width: int, seed: int
-) -> _Tour:
-    words = _words(text)
-    a = torch.stack([_random(f"{seed} {word}", width) for word in words])  # n d
-    out = 1 if form == "scalar" else width
-    w = {f"W_{x}": _random(f"{seed} W_{x}", width, out, spread=width**-0.5) for x in "qkv"}
-    d_q = width if form == "matrices" else 1  # what one score sees of a word: a channel is a head of width 1
-    score = f"additive:{width}" if score == "additive" else score
-    score_, normalizer_ = make_score(score, d_q, d_q, seed), make_normalizer(normalizer)
-    for parameter in [*score_.parameters(), *normalizer_.parameters()]:
-        rounded = _one_decimal(parameter.data.double())
-        # Rounded to nothing, a parameter would show nothing: 0.1 with its sign instead.
-        parameter.data = rounded if rounded.any() else 0.1 * parameter.data.double().sign()
-    with torch.no_grad():
-        steps = step_by_step(
-            a.mT if layout == "columns" else a,
-            *w.values(),
-            score=score_,
-            normalizer=normalizer_,
-            mask=_mask(mask),
-            seed=seed,
-            channels=form == "channels",
-            layout=layout,
-        )
-    asked = {"score": score, "normalizer": normalizer, "mask": mask, "form": form, "layout": layout}
-    return _Tour(words, {**asked, "width": width, "seed": seed}, score_, normalizer_, w, steps)
-
-
-def _words(text: str) -> list[str]:
-    """Split at spaces, without the punctuation around a word."""
-    words = [_bare(word) or word for word in text.split()]
-    if not words:
-        raise InputError('the text is empty; expected words, such as regard walk "This is a cat"')
-    return words
-
-
-def _bare(word: str) -> str:
-    return word.strip("".join(c for c in word if unicodedata.category(c).startswith("P")))
-
-
-def _random(name: str, *shape: int, spread: float = 1.0) -> Tensor:
-    """The same numbers for the same name."""
-    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
-    return _one_decimal(spread * torch.randn(shape, generator=generator, dtype=torch.float64))
-
-
-def _one_decimal(x: Tensor) -> Tensor:
-    """So that what is printed is what is computed with. Dividing last gives the number nearest to 0.3."""
-    return x.mul(10).round() / 10 + 0.0  # -0.0 + 0.0 is 0.0
-
-
-def _mask(text: str | None) -> masks.Mask | None:
-    """window:1,2 -> masks.window(1, 2)"""
-    if text is None:
-        return None
-    name, _, rest = text.partition(":")
-    if name not in MASKS:
-        raise InputError(f"no mask is called {name!r}; {nearest(name, MASKS)}")
-    make, count = MASKS[name]
-    numbers = rest.split(",") if rest else []
-    if len(numbers) != count or not all(number.strip().isdecimal() for number in numbers):
-        wants = f"{count} whole number{'s' * (count > 1)}" if count else "no number"
-        raise InputError(f"mask {text!r}: {name} takes {wants}; write {name}{':' * (count > 0)}{','.join('1' * count)}")
-    return make(*map(int, numbers))
-
-
-def _as_json(tour: _Tour) -> str:
+def _as_json(tour: Tour) -> str:
     steps = {f.name: getattr(tour.steps, f.name) for f in fields(tour.steps)}
     own = {
         part: {name: p.tolist() for name, p in module.named_parameters()}
@@ -168,7 +74,7 @@ def _as_json(tour: _Tour) -> str:
     return json.dumps(result, ensure_ascii=False)
 
 
-def _counts(tour: _Tour, n_max: int, reach: int) -> dict[str, int]:
+def _counts(tour: Tour, n_max: int, reach: int) -> dict[str, int]:
     d, d_out = tour.w["W_v"].shape
     return parameter_counts(d, d_out, n_max=n_max, left=reach, right=reach)
 
@@ -188,7 +94,7 @@ class _Grid:
 class _Guide:
     """Prints one tour."""
 
-    def __init__(self, tour: _Tour, console: Console) -> None:
+    def __init__(self, tour: Tour, console: Console) -> None:
         self.tour, self.console = tour, console
         self.words = [_short(printable(word)) for word in tour.words[:SHOWN]]
         self.columns = tour.asked["layout"] == "columns"
@@ -216,13 +122,13 @@ class _Guide:
         self.own_parameters("score", self.tour.score)
         self.projected()
 
-        self.say("α = score(q, k)", f"{asked['score']}: {_formula(self.tour.score)}  (s is α)")
+        self.say("α = score(q, k)", f"{asked['score']}: {formula(self.tour.score)}  (s is α)")
         if s.allowed is not None:
             self.note(f"– is a pair that the mask {asked['mask']} does not allow")
         self.pairs(s.scores, hidden=None if s.allowed is None else ~s.allowed)
         self.own_parameters("normalizer", self.tour.normalizer)
         name = asked["normalizer"].partition(":")[0]
-        self.say(f"α′ = {name}(α)", f"{asked['normalizer']}: {_formula(self.tour.normalizer)}  (s is α, w is α′)")
+        self.say(f"α′ = {name}(α)", f"{asked['normalizer']}: {formula(self.tour.normalizer)}  (s is α, w is α′)")
         self.note(f"Each {'column' if self.columns else 'row'} is the attention of one word; Σ is its sum.")
         self.pairs(s.weights, sums=True)
         self.say(f"b = {'v α′' if self.columns else 'α′ v'}: the output, a weighted sum of the values")
@@ -365,8 +271,3 @@ def _cells(x: Tensor, decimals: int, hidden: Tensor | None = None) -> list[list[
         ["–" if no else f"{round(number, decimals) + 0.0:.{decimals}f}" for number, no in zip(row, skip, strict=False)]
         for row, skip in zip(x.tolist(), blank.tolist(), strict=False)
     ]
-
-
-def _formula(part: nn.Module) -> str:
-    """What a mechanism computes: the first clause of its documentation, where s is α and w is α′."""
-    return re.split(r"[:.]\s", " ".join((inspect.getdoc(part) or "").split()) + " ", maxsplit=1)[0].strip()

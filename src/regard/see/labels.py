@@ -6,7 +6,9 @@ import re
 import unicodedata
 
 # Controls, and marks that reorder or hide text. The joiners U+200C and U+200D stay: Devanagari and Persian need them.
-HIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
+HIDDEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
 
 
 def visible(token: str) -> str:

@@ -44,9 +44,12 @@ class Picture:
     row_words: Sequence[int] | None = None  # the word that each token belongs to, counted from 0
     column_words: Sequence[int] | None = None
     top: tuple[Float[Tensor, "maps n_q top"], Int[Tensor, "maps n_q top"]] | None = None  # exact, where maps are pooled
+    entropy: Float[Tensor, "maps n_q"] | None = None  # exact too
+    layers: Sequence[int] | None = None  # the layer of each map, counted from 0, where a model has several
     removed: Float[Tensor, "maps n_q"] | None = None  # weight that went to keys no longer shown
     walk: dict[str, Any] | None = field(default=None, repr=False)  # what the walk-through starts from (see.walkthrough)
     points: Float[Tensor, "n_q 2"] | None = None  # where the words stand on a map of their vectors
+    view: str = "matrix"  # what a page shows first: matrix, lines, overview, alignment, walk, …
 
     def __post_init__(self) -> None:
         weights = self.weights.detach().float().cpu()
@@ -65,6 +68,8 @@ class Picture:
         names = tuple(self.maps) or (("",) if len(weights) == 1 else tuple(f"map {i + 1}" for i in range(len(weights))))
         if len(names) != len(weights):
             raise ShapeError(f"maps has {len(names)} names for {len(weights)} maps; expected one for each")
+        if self.layers is not None and len(self.layers) != len(names):
+            raise ShapeError(f"layers has {len(self.layers)} numbers for {len(names)} maps; expected one for each")
         for name, words, n in (
             ("row_words", self.row_words, len(rows)),
             ("column_words", self.column_words, len(columns)),
@@ -75,6 +80,12 @@ class Picture:
                 )
         for name, value in (("weights", weights), ("rows", rows), ("columns", columns), ("maps", names)):
             object.__setattr__(self, name, value)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
+        """What a notebook shows: the page, in a frame of its own; an image and text where scripts are stripped."""
+        from regard.see.page import bundle
+
+        return bundle(self)
 
     @property
     def pooled(self) -> bool:
@@ -105,6 +116,8 @@ class Picture:
             weights=self.weights[places],
             maps=[self.maps[i] for i in places],
             top=None if self.top is None else (self.top[0][places], self.top[1][places]),
+            entropy=None if self.entropy is None else self.entropy[places],
+            layers=None if self.layers is None else [self.layers[i] for i in places],
             removed=None if self.removed is None else self.removed[places],
         )
 
@@ -124,6 +137,7 @@ class Picture:
             row_words=None,
             column_words=None,
             removed=None if self.removed is None else _add_up(self.removed, of_row, -1) / count,
+            walk=None,
             points=None,
         )
 
@@ -142,6 +156,7 @@ class Picture:
             row_words=None if self.row_words is None else _renumbered([self.row_words[i] for i in rows]),
             column_words=None if self.column_words is None else _renumbered([self.column_words[j] for j in keys]),
             removed=lost if self.removed is None else lost + self.removed[:, rows],
+            walk=None,
             points=None if self.points is None else self.points[rows],
         )
 
@@ -179,7 +194,8 @@ class Picture:
             for one, count in zip(records, heads, strict=True)
             for h in range(count)
         ]
-        described = {"maps": names, **described}
+        layers = [layer for layer, count in enumerate(heads) for _ in range(count)] if len(records) > 1 else None
+        described = {"maps": names, "layers": layers, **described}
         if not long:
             weights = torch.cat([_one_sentence(one.weights(), one, batch) for one in records])
             return Picture(weights, rows, columns, **described)
@@ -190,7 +206,10 @@ class Picture:
             return torch.cat(parts).cpu()
 
         top = part(lambda s: s.top_weights), part(lambda s: s.top_indices)
-        return Picture(part(lambda s: s.pooled), rows, columns, top=top, **described)
+        entropy = torch.cat(
+            [_one_sentence(s.entropy[..., None], o, batch) for s, o in zip(summaries, records, strict=True)]
+        )
+        return Picture(part(lambda s: s.pooled), rows, columns, top=top, entropy=entropy[..., 0].cpu(), **described)
 
     @staticmethod
     def from_steps(
