@@ -124,7 +124,9 @@ def _picture(
     assert a is not None
     unique = list(dict.fromkeys(words))
     places = Vectors(words, a).plane(unique) if len(unique) > 2 else None
-    whence = f"Word vectors from {source.name}, q = k = v" if source else f"Random numbers from seed {seed}, not trained"
+    whence = (
+        f"Word vectors from {source.name}, q = k = v" if source else f"Random numbers from seed {seed}, not trained"
+    )
     return Picture(
         torch.stack([one.weights for one in opened]),
         words,
@@ -148,7 +150,9 @@ def _walk(
         return tidy(make_score(f"additive:{width}" if name == "additive" else name, d, d, seed))
 
     scores = {name: score(name) for name in dict.fromkeys([asked.score, *SCORES])}
-    normalizers = {name: tidy(make_normalizer(name)) for name in dict.fromkeys([asked.normalizer, *NORMALIZERS])}
+    normalizers: dict[str, Any] = {
+        name: tidy(make_normalizer(name)) for name in dict.fromkeys([asked.normalizer, *NORMALIZERS])
+    }
     w = None
     if known is None:
         w = {x[-1]: matrix for x, matrix in take(" ".join(words), *_DEFAULTS, width, seed).w.items()}
