@@ -9,7 +9,7 @@ PIP_INSTALL := -m pip install -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test slow fuzz lint format bench pins clean
+.PHONY: help demo test slow fuzz torture docs lint format bench pins clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -20,7 +20,7 @@ demo: $(READY) ## Look up a value softly in a table, then walk through one atten
 	$(BIN)/regard walk "This is a cat" --score additive
 
 # Test processes run side by side: with one thread each they do not fight over the cores.
-test slow fuzz: export OMP_NUM_THREADS = 1
+test slow fuzz torture: export OMP_NUM_THREADS = 1
 
 test: lint ## Lint, then all tests and docstring examples but the slow ones
 	@$(PYTEST)
@@ -30,6 +30,12 @@ slow: $(READY) ## The slow tests
 
 fuzz: $(READY) ## The property tests, with many more examples
 	@HYPOTHESIS_PROFILE=fuzz $(PYTEST) -m fuzz
+
+torture: $(READY) ## Measure every promise of SECURITY.md, or one: make torture ROW=crash
+	@$(BIN)/python -m torture $(ROW)
+
+docs: $(READY) ## Build the gallery, a static site that works offline
+	@$(BIN)/python -m docs.build
 
 lint: $(READY) ## Check style, format and types
 	@$(BIN)/ruff check --quiet

@@ -14,7 +14,12 @@ from typing import Any
 from regard import __version__
 from regard.core.shapes import InputError
 
-VERBS = ("lookup", "walk", "show", "ls")  # regard.cli.<verb> has a function <verb>, in the order of --help
+# regard.cli.<verb> has a function <verb>; this is the order of --help.
+VERBS = (
+    *("translate", "tag", "classify", "fill", "denoise", "generate"),
+    *("lookup", "walk", "show", "ls", "bench", "serve", "doctor"),
+    *("train", "evaluate", "average", "export"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
