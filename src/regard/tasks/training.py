@@ -23,6 +23,7 @@ from torch import nn
 
 from regard.core.shapes import InputError
 from regard.tasks import checkpoints, config, model, networks, parallel
+from regard.tasks.ahead import ahead
 from regard.tasks.averaging import mean_of
 from regard.tasks.batches import Batches
 from regard.tasks.card import write_card
@@ -117,10 +118,11 @@ class Loop:
     place: Place
     history: History
     report: Callable[[Progress], None]
+    rate: float = 0.0  # of learning, at the last step
 
     def run_through(self, batches: Batches, valid: list[Item], examples: list[Any], asked: Callable[[], bool]) -> None:
         run, place, steps = self.run, self.place, self.steps
-        windows = self._windows(batches)
+        windows = ahead(self._windows(batches))
         rate = Rate()
         while place.step < steps and not self._over():
             started = time.perf_counter()
@@ -139,7 +141,7 @@ class Loop:
             place.seconds += time.perf_counter() - started
             speed = rate.add(sum(batch.source.numel() + batch.target.numel() for batch in window))
             left = (time.perf_counter() - started) if not speed else self._left(rate)
-            self.history.add(step=place.step, loss=loss, lr=self._rate_at(place.step), tokens_per_second=speed)
+            self.history.add(step=place.step, loss=loss, lr=self.rate, tokens_per_second=speed)
             figures = {}
             done = place.step == steps or self._over()
             if valid and (place.step % run.schedule.evaluate == 0 or done):
@@ -183,15 +185,13 @@ class Loop:
         self.place.loss += float(loss.detach())
 
     def _step(self) -> None:
+        self.rate = rate_at(self.place.step + 1, self.steps, self.run.optim, self._gone())
         for group in self.optimizer.param_groups:
-            group["lr"] = self._rate_at(self.place.step + 1)
+            group["lr"] = self.rate
         if self.run.optim.clip is not None:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.run.optim.clip)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-
-    def _rate_at(self, step: int) -> float:
-        return rate_at(step, self.steps, self.run.optim)
 
     def _evaluate(self, valid: list[Item], examples: list[Any]) -> dict[str, Any]:
         """Every process does all of it: the same numbers, and no one waits for another."""
@@ -233,9 +233,13 @@ class Loop:
         return bool(self.fabric.all_reduce(torch.tensor(float(asked), device=self.fabric.device), reduce_op="sum") > 0)
 
     def _over(self) -> bool:
+        return self._gone() >= 1
+
+    def _gone(self) -> float:
+        """The share of its minutes that is over; 0 where it has no limit."""
         minutes = self.run.schedule.minutes
-        # Clocks differ: the first process says when it is over.
-        return minutes is not None and bool(self.fabric.broadcast(self.place.seconds >= 60 * minutes))
+        # Clocks differ: the first process says what time it is.
+        return 0.0 if minutes is None else float(self.fabric.broadcast(self.place.seconds / (60 * minutes)))
 
     def _left(self, rate: Rate) -> float:
         left = rate.seconds * (self.steps - self.place.step)
@@ -283,12 +287,13 @@ class Rate:
         return self.tokens / max(self.seconds, 1e-9)
 
 
-def rate_at(step: int, steps: int, optim: Optim) -> float:
-    """The learning rate of a step, from 1: up in a line, then down as `decay` says."""
+def rate_at(step: int, steps: int, optim: Optim, gone: float = 0.0) -> float:
+    """The learning rate of a step, from 1: up in a line, then down as `decay` says, with the steps or with the share
+    of the time that is gone, whichever ends sooner."""
     warmup = optim.warmup or 0
     if step <= warmup:
         return optim.lr * step / warmup
-    done = (step - warmup) / (steps - warmup + 1)  # the last step still moves
+    done = max((step - warmup) / (steps - warmup + 1), gone)  # the last step still moves
     if optim.decay == "linear":
         return optim.lr * max(1 - done, 0.0)
     if optim.decay == "cosine":
