@@ -98,7 +98,7 @@ def test_weights_in_blocks_of_rows_are_the_same(monkeypatch: pytest.MonkeyPatch)
     with record(model) as records:
         model(torch.randn(B, N, D), mask=masks.window(1, 1))
     whole = records[0].weights()
-    monkeypatch.setattr("regard.recording.AT_ONCE", 2 * B * HEADS * N * 3)
+    monkeypatch.setattr("regard.recording.records.AT_ONCE", 2 * B * HEADS * N * 3)
     close(records[0].weights(), whole)
 
 
@@ -212,7 +212,7 @@ def test_nothing_is_computed_and_nothing_is_copied_until_asked() -> None:
     attend = Attention()
     q, k, v = (torch.randn(HEADS, N, 4, requires_grad=True) for _ in range(3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("regard.recording._weights", lambda *_: pytest.fail("computed"))
+        patch.setattr("regard.recording.records._weights", lambda *_: pytest.fail("computed"))
         with record(attend) as records:
             attend(q, k, v)
     assert records[0].query.data_ptr() == q.data_ptr()
