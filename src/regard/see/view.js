@@ -5,13 +5,19 @@
 // walk-through, which does so in the open, beside the numbers that torch computed.
 
 const VIEWS = {
-  matrix: "Matrix", lines: "Lines", overview: "All maps", alignment: "Alignment", compare: "Compare",
-  walk: "Walk-through", statistics: "Statistics", vectors: "Word vectors",
+  matrix: "Matrix",
+  lines: "Lines",
+  overview: "All maps",
+  alignment: "Alignment",
+  compare: "Compare",
+  walk: "Walk-through",
+  statistics: "Statistics",
+  vectors: "Word vectors",
 };
-const NUMBERS = 34;       // pixels of a cell that can carry its number
-const RIBBONS = 64;       // words of an alignment that can be read
-const LINES = 60;         // tokens on each side between which lines are drawn
-const TABLE = 40;         // rows and columns of the table for screen readers
+const NUMBERS = 34; // pixels of a cell that can carry its number
+const RIBBONS = 64; // words of an alignment that can be read
+const LINES = 60; // tokens on each side between which lines are drawn
+const TABLE = 40; // rows and columns of the table for screen readers
 const CAUTION = "Weights show where a model looks, not why it decides: attention is not explanation.";
 
 // ---------------------------------------------------------------- small tools
@@ -43,13 +49,15 @@ const zeros = (n, m) => Array.from({ length: n }, () => new Float64Array(m));
 function show(w, digits = 2) {
   if (!Number.isFinite(w)) return String(w);
   const size = Math.abs(w);
-  if (size !== 0 && size < 0.5 * 10 ** -digits) return digits > 2 ? w.toExponential(1).replace("-", "−") : (w < 0 ? "−" : "") + "<0.01".slice(0, 5);
+  if (size !== 0 && size < 0.5 * 10 ** -digits)
+    return digits > 2 ? w.toExponential(1).replace("-", "−") : (w < 0 ? "−" : "") + "<0.01".slice(0, 5);
   return (size >= 1000 ? w.toPrecision(4) : w.toFixed(digits)).replace("-", "−");
 }
 
 function bytesOf(base64) {
   if (Uint8Array.fromBase64) return Uint8Array.fromBase64(base64);
-  const text = atob(base64), bytes = new Uint8Array(text.length);
+  const text = atob(base64),
+    bytes = new Uint8Array(text.length);
   for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
   return bytes;
 }
@@ -91,7 +99,10 @@ class Plane {
       let most = 0;
       for (let i = 0, at = 0; i < this.n; i++) {
         let row = 0;
-        for (let j = 0; j < this.m; j++, at++) { const x = Math.abs(this.data[at]); if (x > row) row = x; }
+        for (let j = 0; j < this.m; j++, at++) {
+          const x = Math.abs(this.data[at]);
+          if (x > row) row = x;
+        }
         most = Math.max(most, this.scale ? row * this.scale[i] : row);
       }
       this._most = most;
@@ -108,12 +119,17 @@ class Plane {
   level(level) {
     if (level === 0) return this;
     if (!this.levels[level]) {
-      const fine = this.level(level - 1), n = (fine.n + 1) >> 1, m = (fine.m + 1) >> 1;
+      const fine = this.level(level - 1),
+        n = (fine.n + 1) >> 1,
+        m = (fine.m + 1) >> 1;
       const data = new Float32Array(n * m);
       for (let i = 0; i < fine.n; i++) {
-        const scale = fine.scale ? fine.scale[i] : 1, from = i * fine.m, to = (i >> 1) * m;
+        const scale = fine.scale ? fine.scale[i] : 1,
+          from = i * fine.m,
+          to = (i >> 1) * m;
         for (let j = 0; j < fine.m; j++) {
-          const x = fine.data[from + j] * scale, k = to + (j >> 1);
+          const x = fine.data[from + j] * scale,
+            k = to + (j >> 1);
           if (x > data[k] ? x >= -data[k] : -x > Math.abs(data[k])) data[k] = x;
         }
       }
@@ -124,8 +140,10 @@ class Plane {
 
   /** Rows averaged and columns summed within groups; a group of -1 is left out. */
   merge(rows, columns) {
-    const n = Math.max(-1, ...rows) + 1, m = Math.max(-1, ...columns) + 1;
-    const data = new Float32Array(n * m), count = new Float32Array(n);
+    const n = Math.max(-1, ...rows) + 1,
+      m = Math.max(-1, ...columns) + 1;
+    const data = new Float32Array(n * m),
+      count = new Float32Array(n);
     for (let i = 0; i < this.n; i++) {
       if (rows[i] < 0) continue;
       count[rows[i]]++;
@@ -137,17 +155,27 @@ class Plane {
 
   minus(other) {
     const data = new Float32Array(this.n * this.m);
-    for (let i = 0; i < this.n; i++) for (let j = 0; j < this.m; j++) data[i * this.m + j] = this.at(i, j) - other.at(i, j);
+    for (let i = 0; i < this.n; i++)
+      for (let j = 0; j < this.m; j++) data[i * this.m + j] = this.at(i, j) - other.at(i, j);
     return new Plane(this.n, this.m, data);
   }
 }
 
 /** The best key of each query, where the order of neighbours turns round, and keys that several queries share. */
 function linksOf(plane) {
-  const key = [], inverted = [], count = new Map();
+  const key = [],
+    inverted = [],
+    count = new Map();
   for (let i = 0; i < plane.n; i++) {
-    let best = -1, most = 0;
-    for (let j = 0; j < plane.m; j++) { const w = Math.abs(plane.at(i, j)); if (w > most) { most = w; best = j; } }
+    let best = -1,
+      most = 0;
+    for (let j = 0; j < plane.m; j++) {
+      const w = Math.abs(plane.at(i, j));
+      if (w > most) {
+        most = w;
+        best = j;
+      }
+    }
     key.push(best);
     inverted.push(false);
     if (best >= 0) count.set(best, (count.get(best) || 0) + 1);
@@ -161,11 +189,21 @@ function linksOf(plane) {
 
 function entropyOf(row) {
   const total = sum(row.map(Math.abs));
-  return total ? -sum(row.map((w) => { const p = Math.abs(w) / total; return p ? p * Math.log(p) : 0; })) : 0;
+  return total
+    ? -sum(
+        row.map((w) => {
+          const p = Math.abs(w) / total;
+          return p ? p * Math.log(p) : 0;
+        }),
+      )
+    : 0;
 }
 
 function topOf(row, k) {
-  return [...row.keys()].sort((a, b) => Math.abs(row[b]) - Math.abs(row[a])).slice(0, k).filter((j) => row[j] !== 0);
+  return [...row.keys()]
+    .sort((a, b) => Math.abs(row[b]) - Math.abs(row[a]))
+    .slice(0, k)
+    .filter((j) => row[j] !== 0);
 }
 
 // ---------------------------------------------------------------- colours
@@ -173,7 +211,8 @@ function topOf(row, k) {
 const hexOf = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
 function shade(x, stops) {
-  const place = clamp(x, 0, 1) * (stops.length - 1), low = Math.min(Math.floor(place), stops.length - 2);
+  const place = clamp(x, 0, 1) * (stops.length - 1),
+    low = Math.min(Math.floor(place), stops.length - 2);
   return stops[low].map((a, c) => Math.round(a + (stops[low + 1][c] - a) * (place - low)));
 }
 
@@ -244,24 +283,44 @@ svg { max-width: 100%; height: auto; display: block; } svg text { fill: var(--in
 
 /** Cells on canvas, labels in HTML, and one accessible cell that follows the cursor. */
 class Matrix {
-  constructor(view, { plane, rows, columns, label, most = plane.most, room = 640, tall = 560, listen = {}, headless = false }) {
+  constructor(
+    view,
+    { plane, rows, columns, label, most = plane.most, room = 640, tall = 560, listen = {}, headless = false },
+  ) {
     Object.assign(this, { view, plane, rows, columns, most, room, tall, listen, headless, label });
     this.canvas = el("canvas", { "aria-hidden": "true" });
     this.labels = el("div", { "aria-hidden": "true" });
-    this.cell = el("div", { role: "gridcell", id: `cell${Matrix.count = (Matrix.count || 0) + 1}`, class: "hidden" });
+    this.cell = el("div", { role: "gridcell", id: `cell${(Matrix.count = (Matrix.count || 0) + 1)}`, class: "hidden" });
     this.line = el("div", { role: "row", class: "hidden" }, this.cell);
     this.across = el("div", { class: "band" });
     this.down = el("div", { class: "band" });
     this.box = el("div", { class: "box" });
-    this.root = el("div", {
-      class: "matrix", role: "grid", tabindex: "0", "aria-label": label, "aria-rowcount": plane.n, "aria-colcount": plane.m,
-      "aria-activedescendant": this.cell.id, "aria-readonly": "true",
-      onkeydown: (event) => this.key(event),
-      onpointermove: (event) => this.pointer(event, false),
-      onpointerdown: (event) => this.pointer(event, true),
-      onpointerup: () => { this.drag = null; },
-      onwheel: (event) => this.wheel(event),
-    }, this.canvas, this.labels, this.across, this.down, this.box, this.line);
+    this.root = el(
+      "div",
+      {
+        class: "matrix",
+        role: "grid",
+        tabindex: "0",
+        "aria-label": label,
+        "aria-rowcount": plane.n,
+        "aria-colcount": plane.m,
+        "aria-activedescendant": this.cell.id,
+        "aria-readonly": "true",
+        onkeydown: (event) => this.key(event),
+        onpointermove: (event) => this.pointer(event, false),
+        onpointerdown: (event) => this.pointer(event, true),
+        onpointerup: () => {
+          this.drag = null;
+        },
+        onwheel: (event) => this.wheel(event),
+      },
+      this.canvas,
+      this.labels,
+      this.across,
+      this.down,
+      this.box,
+      this.line,
+    );
     this.window = [0, plane.n, 0, plane.m];
     this.at = [0, 0];
     this.pins = [];
@@ -269,11 +328,14 @@ class Matrix {
   }
 
   layout() {
-    const [r0, r1, c0, c1] = this.window, pen = this.view.pen;
+    const [r0, r1, c0, c1] = this.window,
+      pen = this.view.pen;
     const wide = (texts) => Math.max(0, ...texts.slice(0, 400).map((t) => pen.measureText(t).width));
-    const names = this.rows.slice(r0, r1), heads = this.columns.slice(c0, c1);
+    const names = this.rows.slice(r0, r1),
+      heads = this.columns.slice(c0, c1);
     this.left = Math.min(wide(names), 170) + 12;
-    const room = Math.max(this.room - this.left, 80), longest = wide(heads);
+    const room = Math.max(this.room - this.left, 80),
+      longest = wide(heads);
     this.cw = Math.min(room / (c1 - c0), Math.max(46, Math.min(longest + 12, 90)));
     this.ch = Math.min(this.tall / (r1 - r0), 34, Math.max(this.cw, 24));
     this.slanted = longest > this.cw - 6;
@@ -285,59 +347,131 @@ class Matrix {
   }
 
   paint() {
-    const [r0, r1, c0, c1] = this.window, ratio = Math.min(window.devicePixelRatio || 1, 3);
-    const width = (c1 - c0) * this.cw, height = (r1 - r0) * this.ch;
+    const [r0, r1, c0, c1] = this.window,
+      ratio = Math.min(window.devicePixelRatio || 1, 3);
+    const width = (c1 - c0) * this.cw,
+      height = (r1 - r0) * this.ch;
     fill(this.root, { style: { width: `${this.left + width + this.over}px`, height: `${this.head + height}px` } }, []);
-    fill(this.canvas, { width: Math.max(1, Math.round(width * ratio)), height: Math.max(1, Math.round(height * ratio)),
-      style: { width: `${width}px`, height: `${height}px`, left: `${this.left}px`, top: `${this.head}px` } }, []);
+    fill(
+      this.canvas,
+      {
+        width: Math.max(1, Math.round(width * ratio)),
+        height: Math.max(1, Math.round(height * ratio)),
+        style: { width: `${width}px`, height: `${height}px`, left: `${this.left}px`, top: `${this.head}px` },
+      },
+      [],
+    );
     const brush = this.canvas.getContext("2d");
     paintCells(brush, this, this.canvas.width, this.canvas.height, ratio);
   }
 
   name() {
-    const [r0, r1, c0, c1] = this.window, spans = [];
+    const [r0, r1, c0, c1] = this.window,
+      spans = [];
     const every = (size, need) => Math.max(1, Math.ceil(need / size));
-    const rowStep = every(this.ch, 15), columnStep = every(this.cw, this.slanted ? 16 : 10);
+    const rowStep = every(this.ch, 15),
+      columnStep = every(this.cw, this.slanted ? 16 : 10);
     const size = Math.min(15, Math.max(11, this.ch * 0.62));
     for (let i = r0; i < r1; i += rowStep) {
-      spans.push(word(this.rows[i], { class: "label", "data-row": i, style: {
-        right: `calc(100% - ${this.left - 7}px)`, "max-width": `${this.left - 8}px`, top: `${this.head + (i - r0 + 0.5) * this.ch}px`,
-        transform: "translateY(-50%)", "font-size": `${size}px` } }));
+      spans.push(
+        word(this.rows[i], {
+          class: "label",
+          "data-row": i,
+          style: {
+            right: `calc(100% - ${this.left - 7}px)`,
+            "max-width": `${this.left - 8}px`,
+            top: `${this.head + (i - r0 + 0.5) * this.ch}px`,
+            transform: "translateY(-50%)",
+            "font-size": `${size}px`,
+          },
+        }),
+      );
     }
-    if (!this.headless) for (let j = c0; j < c1; j += columnStep) {
-      const middle = this.left + (j - c0 + 0.5) * this.cw;
-      spans.push(word(this.columns[j], this.slanted
-        ? { class: "label turned", "data-column": j, style: { left: `${middle + 3}px`, bottom: `calc(100% - ${this.head - 2}px)`, "max-width": "150px", "font-size": `${Math.min(14, Math.max(11, this.cw * 0.7))}px` } }
-        : { class: "label", "data-column": j, style: { left: `${middle}px`, top: `${this.head - 22}px`, transform: "translateX(-50%)", "max-width": `${this.cw - 2}px`, "font-size": "14px" } }));
-    }
+    if (!this.headless)
+      for (let j = c0; j < c1; j += columnStep) {
+        const middle = this.left + (j - c0 + 0.5) * this.cw;
+        spans.push(
+          word(
+            this.columns[j],
+            this.slanted
+              ? {
+                  class: "label turned",
+                  "data-column": j,
+                  style: {
+                    left: `${middle + 3}px`,
+                    bottom: `calc(100% - ${this.head - 2}px)`,
+                    "max-width": "150px",
+                    "font-size": `${Math.min(14, Math.max(11, this.cw * 0.7))}px`,
+                  },
+                }
+              : {
+                  class: "label",
+                  "data-column": j,
+                  style: {
+                    left: `${middle}px`,
+                    top: `${this.head - 22}px`,
+                    transform: "translateX(-50%)",
+                    "max-width": `${this.cw - 2}px`,
+                    "font-size": "14px",
+                  },
+                },
+          ),
+        );
+      }
     this.labels.replaceChildren(...spans);
   }
 
   /** Where the cursor and the pins stand. */
   place() {
-    const [r0, r1, c0, c1] = this.window, [i, j] = this.at;
-    const put = (node, a, b, height, width) => fill(node, { style: {
-      left: `${this.left + (b - c0) * this.cw}px`, top: `${this.head + (a - r0) * this.ch}px`,
-      width: `${Math.max(width * this.cw, 3)}px`, height: `${Math.max(height * this.ch, 3)}px`,
-      display: a >= r0 && a < r1 && b >= c0 && b < c1 ? "block" : "none" } }, []);
+    const [r0, r1, c0, c1] = this.window,
+      [i, j] = this.at;
+    const put = (node, a, b, height, width) =>
+      fill(
+        node,
+        {
+          style: {
+            left: `${this.left + (b - c0) * this.cw}px`,
+            top: `${this.head + (a - r0) * this.ch}px`,
+            width: `${Math.max(width * this.cw, 3)}px`,
+            height: `${Math.max(height * this.ch, 3)}px`,
+            display: a >= r0 && a < r1 && b >= c0 && b < c1 ? "block" : "none",
+          },
+        },
+        [],
+      );
     put(this.box, i, j, 1, 1);
     put(this.across, i, c0, 1, c1 - c0);
     put(this.down, r0, j, r1 - r0, 1);
     this.root.querySelectorAll(".pin").forEach((pin) => pin.remove());
-    for (const [a, b] of this.pins) { const pin = el("div", { class: "box pin" }); put(pin, a, b, 1, 1); this.root.append(pin); }
+    for (const [a, b] of this.pins) {
+      const pin = el("div", { class: "box pin" });
+      put(pin, a, b, 1, 1);
+      this.root.append(pin);
+    }
     for (const node of this.labels.children) {
       node.classList.toggle("on", node.dataset.row === String(i) || node.dataset.column === String(j));
     }
     fill(this.line, { "aria-rowindex": i + 1 }, []);
     const weight = this.plane.n && this.plane.m ? this.plane.at(i, j) : 0;
-    fill(this.cell, { "aria-colindex": j + 1, "data-weight": weight, "data-row": i, "data-column": j,
-      "aria-selected": this.pins.some(([a, b]) => a === i && b === j) ? "true" : "false" }, []);
+    fill(
+      this.cell,
+      {
+        "aria-colindex": j + 1,
+        "data-weight": weight,
+        "data-row": i,
+        "data-column": j,
+        "aria-selected": this.pins.some(([a, b]) => a === i && b === j) ? "true" : "false",
+      },
+      [],
+    );
     this.cell.textContent = this.spoken();
   }
 
   spoken() {
     const [i, j] = this.at;
-    return this.listen.spoken ? this.listen.spoken(i, j) : `${this.rows[i]} attends ${show(this.plane.at(i, j))} to ${this.columns[j]}`;
+    return this.listen.spoken
+      ? this.listen.spoken(i, j)
+      : `${this.rows[i]} attends ${show(this.plane.at(i, j))} to ${this.columns[j]}`;
   }
 
   move(i, j, aloud = false) {
@@ -346,7 +480,8 @@ class Matrix {
     const [r0, r1, c0, c1] = this.window;
     if (aloud && (this.at[0] < r0 || this.at[0] >= r1 || this.at[1] < c0 || this.at[1] >= c1)) {
       const from = (at, low, high, n) => clamp(at - ((high - low) >> 1), 0, n - (high - low));
-      const a = from(this.at[0], r0, r1, this.plane.n), b = from(this.at[1], c0, c1, this.plane.m);
+      const a = from(this.at[0], r0, r1, this.plane.n),
+        b = from(this.at[1], c0, c1, this.plane.m);
       this.window = [a, a + r1 - r0, b, b + c1 - c0];
       this.layout();
     }
@@ -355,9 +490,18 @@ class Matrix {
   }
 
   key(event) {
-    const [i, j] = this.at, page = Math.max(1, Math.round((this.window[1] - this.window[0]) / 4));
-    const goals = { ArrowUp: [i - 1, j], ArrowDown: [i + 1, j], ArrowLeft: [i, j - 1], ArrowRight: [i, j + 1], Home: [i, 0], End: [i, this.plane.m - 1],
-      PageUp: [i - page, j], PageDown: [i + page, j] };
+    const [i, j] = this.at,
+      page = Math.max(1, Math.round((this.window[1] - this.window[0]) / 4));
+    const goals = {
+      ArrowUp: [i - 1, j],
+      ArrowDown: [i + 1, j],
+      ArrowLeft: [i, j - 1],
+      ArrowRight: [i, j + 1],
+      Home: [i, 0],
+      End: [i, this.plane.m - 1],
+      PageUp: [i - page, j],
+      PageDown: [i + page, j],
+    };
     if (event.ctrlKey && event.key === "Home") this.move(0, 0, true);
     else if (event.ctrlKey && event.key === "End") this.move(this.plane.n - 1, this.plane.m - 1, true);
     else if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -371,44 +515,58 @@ class Matrix {
   }
 
   pin() {
-    const [i, j] = this.at, known = this.pins.findIndex(([a, b]) => a === i && b === j);
-    if (known >= 0) this.pins.splice(known, 1); else this.pins.push([i, j]);
+    const [i, j] = this.at,
+      known = this.pins.findIndex(([a, b]) => a === i && b === j);
+    if (known >= 0) this.pins.splice(known, 1);
+    else this.pins.push([i, j]);
     this.place();
     this.listen.pin?.(this.pins);
   }
 
   pointer(event, down) {
-    const box = this.canvas.getBoundingClientRect(), [r0, r1, c0, c1] = this.window;
-    const x = event.clientX - box.left, y = event.clientY - box.top;
+    const box = this.canvas.getBoundingClientRect(),
+      [r0, r1, c0, c1] = this.window;
+    const x = event.clientX - box.left,
+      y = event.clientY - box.top;
     if (x < 0 || y < 0 || x >= box.width || y >= box.height) return;
-    if (down) { this.drag = { x, y, window: this.window, moved: false }; }
+    if (down) {
+      this.drag = { x, y, window: this.window, moved: false };
+    }
     if (this.drag && event.buttons && (r1 - r0 < this.plane.n || c1 - c0 < this.plane.m)) {
-      const dr = Math.round((this.drag.y - y) / this.ch), dc = Math.round((this.drag.x - x) / this.cw);
+      const dr = Math.round((this.drag.y - y) / this.ch),
+        dc = Math.round((this.drag.x - x) / this.cw);
       if (dr || dc || this.drag.moved) {
-        const [a, b, c, d] = this.drag.window, r = clamp(a + dr, 0, this.plane.n - (b - a)), k = clamp(c + dc, 0, this.plane.m - (d - c));
+        const [a, b, c, d] = this.drag.window,
+          r = clamp(a + dr, 0, this.plane.n - (b - a)),
+          k = clamp(c + dc, 0, this.plane.m - (d - c));
         this.drag.moved = true;
         this.window = [r, r + b - a, k, k + d - c];
         this.layout();
         return;
       }
     }
-    const i = r0 + Math.floor(y / this.ch), j = c0 + Math.floor(x / this.cw);
+    const i = r0 + Math.floor(y / this.ch),
+      j = c0 + Math.floor(x / this.cw);
     this.move(i, j);
     if (down) this.pin();
   }
 
   wheel(event) {
-    if (!event.ctrlKey) return;  // the page scrolls, unless asked to zoom
+    if (!event.ctrlKey) return; // the page scrolls, unless asked to zoom
     event.preventDefault();
     this.zoom(event.deltaY < 0 ? 2 : 0.5);
   }
 
   /** Twice as near or as far, around the cursor; 0 shows everything. */
   zoom(factor) {
-    const [i, j] = this.at, { n, m } = this.plane, [r0, r1, c0, c1] = this.window;
+    const [i, j] = this.at,
+      { n, m } = this.plane,
+      [r0, r1, c0, c1] = this.window;
     const span = (size, whole) => (factor ? clamp(Math.round(size / factor), Math.min(4, whole), whole) : whole);
-    const rows = span(r1 - r0, n), columns = span(c1 - c0, m);
-    const a = clamp(i - (rows >> 1), 0, n - rows), b = clamp(j - (columns >> 1), 0, m - columns);
+    const rows = span(r1 - r0, n),
+      columns = span(c1 - c0, m);
+    const a = clamp(i - (rows >> 1), 0, n - rows),
+      b = clamp(j - (columns >> 1), 0, m - columns);
     this.window = [a, a + rows, b, b + columns];
     this.layout();
     this.listen.zoom?.(this.window);
@@ -416,25 +574,41 @@ class Matrix {
 }
 
 function paintCells(brush, matrix, width, height, ratio) {
-  const { plane, window: [r0, r1, c0, c1], view } = matrix;
+  const {
+    plane,
+    window: [r0, r1, c0, c1],
+    view,
+  } = matrix;
   if (r1 <= r0 || c1 <= c0) return;
-  const perRow = view.state.scale === "row", table = view.table(plane.signed);
-  const cw = width / (c1 - c0), ch = height / (r1 - r0);
+  const perRow = view.state.scale === "row",
+    table = view.table(plane.signed);
+  const cw = width / (c1 - c0),
+    ch = height / (r1 - r0);
   const level = Math.max(0, Math.ceil(-Math.log2(Math.min(cw, ch, 1))));
-  const coarse = plane.level(level), step = 2 ** level;
+  const coarse = plane.level(level),
+    step = 2 ** level;
   const [a, b, c, d] = [Math.floor(r0 / step), Math.ceil(r1 / step), Math.floor(c0 / step), Math.ceil(c1 / step)];
-  const sheet = new OffscreenCanvas(d - c, b - a), pen = sheet.getContext("2d"), image = pen.createImageData(d - c, b - a);
+  const sheet = new OffscreenCanvas(d - c, b - a),
+    pen = sheet.getContext("2d"),
+    image = pen.createImageData(d - c, b - a);
   const pixels = new Uint32Array(image.data.buffer);
   for (let i = a, at = 0; i < b; i++) {
     let most = matrix.most;
-    if (perRow) { most = 0; for (let j = 0; j < coarse.m; j++) most = Math.max(most, Math.abs(coarse.data[i * coarse.m + j])); if (coarse.scale) most *= coarse.scale[i]; }
-    const unit = (coarse.scale ? coarse.scale[i] : 1) * (most ? 1 / most : 0) * (plane.signed ? 127.5 : 255), zero = plane.signed ? 127.5 : 0;
-    for (let j = c; j < d; j++) pixels[at++] = table[clamp(Math.round(coarse.data[i * coarse.m + j] * unit + zero), 0, 255)];
+    if (perRow) {
+      most = 0;
+      for (let j = 0; j < coarse.m; j++) most = Math.max(most, Math.abs(coarse.data[i * coarse.m + j]));
+      if (coarse.scale) most *= coarse.scale[i];
+    }
+    const unit = (coarse.scale ? coarse.scale[i] : 1) * (most ? 1 / most : 0) * (plane.signed ? 127.5 : 255),
+      zero = plane.signed ? 127.5 : 0;
+    for (let j = c; j < d; j++)
+      pixels[at++] = table[clamp(Math.round(coarse.data[i * coarse.m + j] * unit + zero), 0, 255)];
   }
   pen.putImageData(image, 0, 0);
   brush.imageSmoothingEnabled = false;
   brush.drawImage(sheet, (r0, c0 / step - c), r0 / step - a, (c1 - c0) / step, (r1 - r0) / step, 0, 0, width, height);
-  if (Math.min(cw, ch) >= 9 * ratio) {  // lines of paper between the cells
+  if (Math.min(cw, ch) >= 9 * ratio) {
+    // lines of paper between the cells
     brush.fillStyle = view.css("--paper");
     for (let i = 1; i < r1 - r0; i++) brush.fillRect(0, Math.round(i * ch) - ratio / 2, width, ratio);
     for (let j = 1; j < c1 - c0; j++) brush.fillRect(Math.round(j * cw) - ratio / 2, 0, ratio, height);
@@ -446,7 +620,8 @@ function paintCells(brush, matrix, width, height, ratio) {
     for (let i = r0; i < r1; i++) {
       const most = perRow ? Math.max(...plane.row(i).map(Math.abs)) : matrix.most;
       for (let j = c0; j < c1; j++) {
-        const w = plane.at(i, j), share = most ? w / most : 0;
+        const w = plane.at(i, j),
+          share = most ? w / most : 0;
         brush.fillStyle = ink(view.colour(share, plane.signed));
         brush.fillText(show(w), (j - c0 + 0.5) * cw, (i - r0 + 0.53) * ch);
       }
@@ -469,20 +644,50 @@ class View {
     this.pen = document.createElement("canvas").getContext("2d");
     this.pen.font = '14px system-ui, "Noto Sans", "DejaVu Sans", sans-serif';
     this.planes = new Map();
-    const square = payload.rows.length === payload.columns.length && payload.rows.every((r, i) => r === payload.columns[i]);
+    const square =
+      payload.rows.length === payload.columns.length && payload.rows.every((r, i) => r === payload.columns[i]);
     const has = {
-      matrix: true, lines: !payload.pooled, overview: payload.maps.length > 1,
-      alignment: !payload.pooled && payload.rows.length <= RIBBONS && payload.columns.length <= RIBBONS && (!square || payload.view === "alignment"),
-      compare: payload.maps.length > 1, walk: Boolean(payload.walk), statistics: true, vectors: Boolean(payload.points),
+      matrix: true,
+      lines: !payload.pooled,
+      overview: payload.maps.length > 1,
+      alignment:
+        !payload.pooled &&
+        payload.rows.length <= RIBBONS &&
+        payload.columns.length <= RIBBONS &&
+        (!square || payload.view === "alignment"),
+      compare: payload.maps.length > 1,
+      walk: Boolean(payload.walk),
+      statistics: true,
+      vectors: Boolean(payload.points),
     };
     this.views = Object.keys(VIEWS).filter((name) => has[name]);
-    this.state = { view: this.views.includes(payload.view) ? payload.view : "matrix", map: 0, other: Math.min(1, payload.maps.length - 1),
-      words: false, bare: false, scale: "map", row: 0, column: 0, step: -1, sort: "order", theme: payload.theme || "auto", score: null, normalizer: null, zoom: "", pins: "" };
+    this.state = {
+      view: this.views.includes(payload.view) ? payload.view : "matrix",
+      map: 0,
+      other: Math.min(1, payload.maps.length - 1),
+      words: false,
+      bare: false,
+      scale: "map",
+      row: 0,
+      column: 0,
+      step: -1,
+      sort: "order",
+      theme: payload.theme || "auto",
+      score: null,
+      normalizer: null,
+      zoom: "",
+      pins: "",
+    };
     this.recall();
     this.media = window.matchMedia?.("(prefers-color-scheme: dark)");
     this.media?.addEventListener("change", () => this.draw());
     let width = 0;
-    this.observer = new ResizeObserver(() => { if (Math.abs(this.root.clientWidth - width) > 24) { width = this.root.clientWidth; this.draw(); } });
+    this.observer = new ResizeObserver(() => {
+      if (Math.abs(this.root.clientWidth - width) > 24) {
+        width = this.root.clientWidth;
+        this.draw();
+      }
+    });
     width = this.root.clientWidth;
     this.observer.observe(this.root);
   }
@@ -494,8 +699,10 @@ class View {
     for (const [name, value] of given) {
       if (!(name in this.state)) continue;
       const now = this.state[name];
-      if (typeof now === "number") { const x = Number.parseInt(value, 10); if (Number.isFinite(x)) this.state[name] = x; }
-      else if (typeof now === "boolean") this.state[name] = value === "1";
+      if (typeof now === "number") {
+        const x = Number.parseInt(value, 10);
+        if (Number.isFinite(x)) this.state[name] = x;
+      } else if (typeof now === "boolean") this.state[name] = value === "1";
       else this.state[name] = value;
     }
     if (!this.views.includes(this.state.view)) this.state.view = "matrix";
@@ -510,7 +717,11 @@ class View {
       if (value === null || value === "" || (typeof value === "number" && value < 0)) continue;
       said.set(name, typeof value === "boolean" ? (value ? "1" : "0") : value);
     }
-    try { window.history.replaceState(null, "", `#${said}`); } catch { /* a sandboxed notebook has no address */ }
+    try {
+      window.history.replaceState(null, "", `#${said}`);
+    } catch {
+      /* a sandboxed notebook has no address */
+    }
   }
 
   set(changes) {
@@ -538,15 +749,23 @@ class View {
 
   /** The 256 colours as canvas wants them. */
   table(signed) {
-    const stops = this.stops(signed), table = new Uint32Array(256);
-    for (let i = 0; i < 256; i++) { const [r, g, b] = shade(i / 255, stops); table[i] = (255 << 24) | (b << 16) | (g << 8) | r; }
+    const stops = this.stops(signed),
+      table = new Uint32Array(256);
+    for (let i = 0; i < 256; i++) {
+      const [r, g, b] = shade(i / 255, stops);
+      table[i] = (255 << 24) | (b << 16) | (g << 8) | r;
+    }
     return table;
   }
 
   get cuts() {
     const { payload: p, state: s } = this;
     const some = (special) => special.some(Boolean);
-    return { words: Boolean(p.row_words || p.column_words) && !p.pooled, bare: !p.pooled && (some(p.special_rows) || some(p.special_columns)), on: !p.pooled && (s.words || s.bare) };
+    return {
+      words: Boolean(p.row_words || p.column_words) && !p.pooled,
+      bare: !p.pooled && (some(p.special_rows) || some(p.special_columns)),
+      on: !p.pooled && (s.words || s.bare),
+    };
   }
 
   /** One map as the switches want it: tokens or words, with or without special tokens. */
@@ -560,16 +779,30 @@ class View {
         this.planes.set(map, await Plane.unpack(p.maps[map]));
       }
       const whole = this.planes.get(map);
-      const rows = grouped(p.rows, p.row_words, p.special_rows, s), columns = grouped(p.columns, p.column_words, p.special_columns, s);
+      const rows = grouped(p.rows, p.row_words, p.special_rows, s),
+        columns = grouped(p.columns, p.column_words, p.special_columns, s);
       const plane = this.cuts.on ? whole.merge(rows.group, columns.group) : whole;
       let removed = null;
       if (s.bare && !p.pooled) {
         removed = new Float64Array(rows.names.length);
         const count = new Float64Array(rows.names.length);
-        rows.group.forEach((to, i) => { if (to < 0) return; count[to]++; columns.group.forEach((c, j) => { if (c < 0) removed[to] += whole.at(i, j); }); });
-        removed.forEach((_, i) => { removed[i] /= count[i]; });
+        rows.group.forEach((to, i) => {
+          if (to < 0) return;
+          count[to]++;
+          columns.group.forEach((c, j) => {
+            if (c < 0) removed[to] += whole.at(i, j);
+          });
+        });
+        removed.forEach((_, i) => {
+          removed[i] /= count[i];
+        });
       }
-      this.planes.set(key, { plane, rows: p.pooled ? spans(p.rows, plane.n) : rows.names, columns: p.pooled ? spans(p.columns, plane.m) : columns.names, removed });
+      this.planes.set(key, {
+        plane,
+        rows: p.pooled ? spans(p.rows, plane.n) : rows.names,
+        columns: p.pooled ? spans(p.columns, plane.m) : columns.names,
+        removed,
+      });
     }
     return this.planes.get(key);
   }
@@ -584,21 +817,53 @@ class View {
     const turn = (this.turn = (this.turn || 0) + 1);
     const { payload: p, state: s } = this;
     this.root.className = `root ${this.dark ? "dark" : "light"}`;
-    const inner = this.root.getRootNode().activeElement, kept = inner?.id || inner?.getAttribute("data-keep");
+    const inner = this.root.getRootNode().activeElement,
+      kept = inner?.id || inner?.getAttribute("data-keep");
     const panel = el("div", { role: "tabpanel", id: "panel", "aria-labelledby": `tab-${s.view}` });
-    const tabs = el("div", { role: "tablist", "aria-label": "Views", onkeydown: (event) => this.tabKey(event) },
-      this.views.map((name) => el("button", { role: "tab", id: `tab-${name}`, "aria-selected": String(name === s.view), "aria-controls": "panel",
-        tabindex: name === s.view ? "0" : "-1", onclick: () => this.set({ view: name }) }, VIEWS[name])));
-    const theme = el("button", { id: "theme", onclick: () => this.set({ theme: this.dark ? "light" : "dark" }) }, this.dark ? "Light" : "Dark");
+    const tabs = el(
+      "div",
+      { role: "tablist", "aria-label": "Views", onkeydown: (event) => this.tabKey(event) },
+      this.views.map((name) =>
+        el(
+          "button",
+          {
+            role: "tab",
+            id: `tab-${name}`,
+            "aria-selected": String(name === s.view),
+            "aria-controls": "panel",
+            tabindex: name === s.view ? "0" : "-1",
+            onclick: () => this.set({ view: name }),
+          },
+          VIEWS[name],
+        ),
+      ),
+    );
+    const theme = el(
+      "button",
+      { id: "theme", onclick: () => this.set({ theme: this.dark ? "light" : "dark" }) },
+      this.dark ? "Light" : "Dark",
+    );
     this.said = el("p", { class: "said", id: "said" });
     this.live = el("div", { class: "hidden", role: "status", "aria-live": "polite" });
     const body = await this[s.view](panel);
-    if (turn !== this.turn) return;  // somebody was faster
+    if (turn !== this.turn) return; // somebody was faster
     panel.append(...body.flat().filter(Boolean));
     this.root.replaceChildren(
-      el("header", {}, el("h1", { dir: "auto" }, p.title || "Attention"), theme), tabs, panel, this.live,
-      el("footer", {}, p.note ? el("p", { class: "quiet", dir: "auto" }, p.note) : null, el("p", { class: "quiet" }, CAUTION)));
-    if (kept) this.root.querySelector(`#${CSS.escape(kept)}, [data-keep="${CSS.escape(kept)}"]`)?.focus({ preventScroll: true });
+      el("header", {}, el("h1", { dir: "auto" }, p.title || "Attention"), theme),
+      tabs,
+      panel,
+      this.live,
+      el(
+        "footer",
+        {},
+        p.note ? el("p", { class: "quiet", dir: "auto" }, p.note) : null,
+        el("p", { class: "quiet" }, CAUTION),
+      ),
+    );
+    if (kept)
+      this.root
+        .querySelector(`#${CSS.escape(kept)}, [data-keep="${CSS.escape(kept)}"]`)
+        ?.focus({ preventScroll: true });
   }
 
   tabKey(event) {
@@ -611,21 +876,51 @@ class View {
   }
 
   pick(label, id, names, now, change) {
-    return el("label", {}, label, el("select", { id, onchange: (event) => change(event.target.value) },
-      names.map(([value, text]) => el("option", { value, selected: String(value) === String(now) }, text))));
+    return el(
+      "label",
+      {},
+      label,
+      el(
+        "select",
+        { id, onchange: (event) => change(event.target.value) },
+        names.map(([value, text]) => el("option", { value, selected: String(value) === String(now) }, text)),
+      ),
+    );
   }
 
   pickMap(label = "Map", field = "map") {
     if (this.payload.maps.length < 2) return null;
-    return this.pick(label, `pick-${field}`, this.payload.maps.map((m, i) => [i, m.name]), this.state[field], (value) => this.set({ [field]: Number(value), row: 0, column: 0, zoom: "", pins: "" }));
+    return this.pick(
+      label,
+      `pick-${field}`,
+      this.payload.maps.map((m, i) => [i, m.name]),
+      this.state[field],
+      (value) => this.set({ [field]: Number(value), row: 0, column: 0, zoom: "", pins: "" }),
+    );
   }
 
   tick(label, field) {
-    return el("label", {}, el("input", { type: "checkbox", id: `tick-${field}`, checked: this.state[field], onchange: (event) => this.set({ [field]: event.target.checked, row: 0, column: 0, zoom: "", pins: "" }) }), label);
+    return el(
+      "label",
+      {},
+      el("input", {
+        type: "checkbox",
+        id: `tick-${field}`,
+        checked: this.state[field],
+        onchange: (event) => this.set({ [field]: event.target.checked, row: 0, column: 0, zoom: "", pins: "" }),
+      }),
+      label,
+    );
   }
 
   tools(...more) {
-    return el("div", { class: "tools" }, more, this.cuts.words ? this.tick("whole words", "words") : null, this.cuts.bare ? this.tick("hide special tokens", "bare") : null);
+    return el(
+      "div",
+      { class: "tools" },
+      more,
+      this.cuts.words ? this.tick("whole words", "words") : null,
+      this.cuts.bare ? this.tick("hide special tokens", "bare") : null,
+    );
   }
 
   get room() {
@@ -634,192 +929,548 @@ class View {
 
   tell(i, j, seen, aloud, sentence) {
     const weight = seen.plane.at(i, j);
-    this.said.replaceChildren(word(seen.rows[i]), " attends ", el("b", {}, show(weight, 3)), " to ", word(seen.columns[j]),
-      seen.removed ? el("span", { class: "quiet" }, `  (${show(seen.removed[i])} of its weight went to hidden tokens)`) : "");
+    this.said.replaceChildren(
+      word(seen.rows[i]),
+      " attends ",
+      el("b", {}, show(weight, 3)),
+      " to ",
+      word(seen.columns[j]),
+      seen.removed
+        ? el("span", { class: "quiet" }, `  (${show(seen.removed[i])} of its weight went to hidden tokens)`)
+        : "",
+    );
     if (aloud) this.live.textContent = sentence;
   }
 
   scaleBar(most, signed) {
-    const strip = el("canvas", { width: 256, height: 1, "aria-hidden": "true" }), brush = strip.getContext("2d"), image = brush.createImageData(256, 1);
+    const strip = el("canvas", { width: 256, height: 1, "aria-hidden": "true" }),
+      brush = strip.getContext("2d"),
+      image = brush.createImageData(256, 1);
     new Uint32Array(image.data.buffer).set(this.table(signed));
     brush.putImageData(image, 0, 0);
-    return el("div", { class: "scale" }, signed ? show(-most) : "0", strip, this.state.scale === "row" ? "the largest of each row" : show(most));
+    return el(
+      "div",
+      { class: "scale" },
+      signed ? show(-most) : "0",
+      strip,
+      this.state.scale === "row" ? "the largest of each row" : show(most),
+    );
   }
 
   // ------------------------------------------------------------ the views
 
   async matrix() {
-    const { state: s } = this, seen = await this.seen(s.map);
+    const { state: s } = this,
+      seen = await this.seen(s.map);
     const side = el("div", { class: "top" });
     const room = this.room > 760 ? this.room - 260 : this.room;
-    const grid = new Matrix(this, { ...seen, label: `Weights of ${this.nameOf(s.map)}: rows are queries, columns are keys`, room,
+    const grid = new Matrix(this, {
+      ...seen,
+      label: `Weights of ${this.nameOf(s.map)}: rows are queries, columns are keys`,
+      room,
       tall: Math.max(320, (window.innerHeight || 800) * 0.68),
       listen: {
-        move: (i, j, aloud, g) => { this.tell(i, j, seen, aloud, g.spoken()); this.top(side, i, seen); Object.assign(s, { row: i, column: j }); if (aloud) this.remember(); },
-        pin: (pins) => { Object.assign(s, { row: grid.at[0], column: grid.at[1], pins: pins.map((p) => p.join("-")).join("_") }); this.remember(); },
-        zoom: (window) => { s.zoom = window.join("-"); this.remember(); },
-      } });
+        move: (i, j, aloud, g) => {
+          this.tell(i, j, seen, aloud, g.spoken());
+          this.top(side, i, seen);
+          Object.assign(s, { row: i, column: j });
+          if (aloud) this.remember();
+        },
+        pin: (pins) => {
+          Object.assign(s, { row: grid.at[0], column: grid.at[1], pins: pins.map((p) => p.join("-")).join("_") });
+          this.remember();
+        },
+        zoom: (window) => {
+          s.zoom = window.join("-");
+          this.remember();
+        },
+      },
+    });
     const zoomed = s.zoom.split("-").map(Number);
-    if (zoomed.length === 4 && zoomed.every(Number.isInteger) && zoomed[0] >= 0 && zoomed[0] < zoomed[1] && zoomed[1] <= seen.plane.n && zoomed[2] >= 0 && zoomed[2] < zoomed[3] && zoomed[3] <= seen.plane.m) { grid.window = zoomed; grid.layout(); }
-    grid.pins = s.pins.split("_").map((p) => p.split("-").map(Number)).filter(([a, b]) => a >= 0 && b >= 0 && a < seen.plane.n && b < seen.plane.m);
+    if (
+      zoomed.length === 4 &&
+      zoomed.every(Number.isInteger) &&
+      zoomed[0] >= 0 &&
+      zoomed[0] < zoomed[1] &&
+      zoomed[1] <= seen.plane.n &&
+      zoomed[2] >= 0 &&
+      zoomed[2] < zoomed[3] &&
+      zoomed[3] <= seen.plane.m
+    ) {
+      grid.window = zoomed;
+      grid.layout();
+    }
+    grid.pins = s.pins
+      .split("_")
+      .map((p) => p.split("-").map(Number))
+      .filter(([a, b]) => a >= 0 && b >= 0 && a < seen.plane.n && b < seen.plane.m);
     grid.root.id = "grid";
     grid.move(s.row, s.column);
     this.grid = grid;
-    const tools = this.tools(this.pickMap(),
-      this.pick("colours", "pick-scale", [["map", "of the whole map"], ["row", "of each row"]], s.scale, (value) => this.set({ scale: value })),
-      el("button", { id: "nearer", onclick: () => grid.zoom(2), "aria-label": "Zoom in" }, "+"), el("button", { id: "farther", onclick: () => grid.zoom(0.5), "aria-label": "Zoom out" }, "−"),
-      el("button", { id: "whole", onclick: () => grid.zoom(0) }, "All"), el("button", { id: "png", onclick: () => this.savePicture(seen) }, "Save PNG"));
+    const tools = this.tools(
+      this.pickMap(),
+      this.pick(
+        "colours",
+        "pick-scale",
+        [
+          ["map", "of the whole map"],
+          ["row", "of each row"],
+        ],
+        s.scale,
+        (value) => this.set({ scale: value }),
+      ),
+      el("button", { id: "nearer", onclick: () => grid.zoom(2), "aria-label": "Zoom in" }, "+"),
+      el("button", { id: "farther", onclick: () => grid.zoom(0.5), "aria-label": "Zoom out" }, "−"),
+      el("button", { id: "whole", onclick: () => grid.zoom(0) }, "All"),
+      el("button", { id: "png", onclick: () => this.savePicture(seen) }, "Save PNG"),
+    );
     const p = this.payload;
-    return [tools, this.said, el("div", { class: "side-by-side" }, el("div", { class: "scroll" }, grid.root, this.scaleBar(grid.most, seen.plane.signed)), side),
-      p.pooled ? el("p", { class: "quiet" }, `${p.rows.length} × ${p.columns.length} weights, pooled to ${seen.plane.n} × ${seen.plane.m} cells (summed over keys, averaged over queries); the largest of each query are exact.`) : null,
-      el("p", { class: "quiet" }, "Arrow keys move, Enter pins, + and − zoom (or Ctrl and the wheel); drag to pan."), this.fallback(seen)];
+    return [
+      tools,
+      this.said,
+      el(
+        "div",
+        { class: "side-by-side" },
+        el("div", { class: "scroll" }, grid.root, this.scaleBar(grid.most, seen.plane.signed)),
+        side,
+      ),
+      p.pooled
+        ? el(
+            "p",
+            { class: "quiet" },
+            `${p.rows.length} × ${p.columns.length} weights, pooled to ${seen.plane.n} × ${seen.plane.m} cells (summed over keys, averaged over queries); the largest of each query are exact.`,
+          )
+        : null,
+      el("p", { class: "quiet" }, "Arrow keys move, Enter pins, + and − zoom (or Ctrl and the wheel); drag to pan."),
+      this.fallback(seen),
+    ];
   }
 
   /** The keys to which a query attends most. */
   top(side, i, seen) {
-    const p = this.payload, map = p.maps[this.state.map];
+    const p = this.payload,
+      map = p.maps[this.state.map];
     let pairs;
     if (p.pooled) {
-      const first = Math.ceil((i * p.rows.length) / seen.plane.n), k = map.top.k;
+      const first = Math.ceil((i * p.rows.length) / seen.plane.n),
+        k = map.top.k;
       this.exact ||= new Map();
-      if (!this.exact.has(map)) this.exact.set(map, [floats(map.top.weights), new Int32Array(bytesOf(map.top.indices).buffer)]);
+      if (!this.exact.has(map))
+        this.exact.set(map, [floats(map.top.weights), new Int32Array(bytesOf(map.top.indices).buffer)]);
       const [weights, indices] = this.exact.get(map);
-      pairs = Array.from({ length: k }, (_, n) => [p.columns[indices[first * k + n]], weights[first * k + n], indices[first * k + n]]).filter(([, , j]) => j >= 0).map(([name, w, j]) => [`${name} (${j + 1})`, w]);
+      pairs = Array.from({ length: k }, (_, n) => [
+        p.columns[indices[first * k + n]],
+        weights[first * k + n],
+        indices[first * k + n],
+      ])
+        .filter(([, , j]) => j >= 0)
+        .map(([name, w, j]) => [`${name} (${j + 1})`, w]);
     } else {
       const row = seen.plane.row(i);
       pairs = topOf(row, 8).map((j) => [seen.columns[j], row[j]]);
     }
     const most = Math.max(...pairs.map(([, w]) => Math.abs(w)), 1e-12);
-    side.replaceChildren(el("h2", {}, word(p.pooled ? p.rows[Math.ceil((i * p.rows.length) / seen.plane.n)] : seen.rows[i]), " attends most to"),
-      el("ol", {}, pairs.map(([name, w]) => el("li", { class: "bar" }, word(name), el("i", { class: w < 0 ? "minus" : "", style: { width: `${(Math.abs(w) / most) * 100}%` } }), el("span", {}, show(w, 3))))),
-      pairs.length ? "" : el("p", { class: "quiet" }, "nothing"));
+    side.replaceChildren(
+      el(
+        "h2",
+        {},
+        word(p.pooled ? p.rows[Math.ceil((i * p.rows.length) / seen.plane.n)] : seen.rows[i]),
+        " attends most to",
+      ),
+      el(
+        "ol",
+        {},
+        pairs.map(([name, w]) =>
+          el(
+            "li",
+            { class: "bar" },
+            word(name),
+            el("i", { class: w < 0 ? "minus" : "", style: { width: `${(Math.abs(w) / most) * 100}%` } }),
+            el("span", {}, show(w, 3)),
+          ),
+        ),
+      ),
+      pairs.length ? "" : el("p", { class: "quiet" }, "nothing"),
+    );
   }
 
   /** The numbers as a table, for those who cannot see the canvas: all, or around the cursor. */
   fallback(seen) {
-    const holder = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The numbers as a table" });
+    const holder = el("div", {
+      class: "scroll",
+      tabindex: "0",
+      role: "region",
+      "aria-label": "The numbers as a table",
+    });
     const fillIn = () => {
-      const { plane } = seen, [i, j] = this.grid.at;
-      const a = clamp(i - TABLE / 2, 0, Math.max(0, plane.n - TABLE)), b = Math.min(a + TABLE, plane.n), c = clamp(j - TABLE / 2, 0, Math.max(0, plane.m - TABLE)), d = Math.min(c + TABLE, plane.m);
-      const part = b - a < plane.n || d - c < plane.m ? `, queries ${a + 1} to ${b} of ${plane.n}, keys ${c + 1} to ${d} of ${plane.m} (around the cursor)` : "";
-      const numbers = Array.from({ length: b - a }, (_, r) => Array.from({ length: d - c }, (_, k) => plane.at(a + r, c + k)));
-      holder.replaceChildren(this.numbers(`Rows are queries, columns are keys${part}`, seen.rows.slice(a, b), seen.columns.slice(c, d), numbers, 3, { plain: true }));
+      const { plane } = seen,
+        [i, j] = this.grid.at;
+      const a = clamp(i - TABLE / 2, 0, Math.max(0, plane.n - TABLE)),
+        b = Math.min(a + TABLE, plane.n),
+        c = clamp(j - TABLE / 2, 0, Math.max(0, plane.m - TABLE)),
+        d = Math.min(c + TABLE, plane.m);
+      const part =
+        b - a < plane.n || d - c < plane.m
+          ? `, queries ${a + 1} to ${b} of ${plane.n}, keys ${c + 1} to ${d} of ${plane.m} (around the cursor)`
+          : "";
+      const numbers = Array.from({ length: b - a }, (_, r) =>
+        Array.from({ length: d - c }, (_, k) => plane.at(a + r, c + k)),
+      );
+      holder.replaceChildren(
+        this.numbers(
+          `Rows are queries, columns are keys${part}`,
+          seen.rows.slice(a, b),
+          seen.columns.slice(c, d),
+          numbers,
+          3,
+          { plain: true },
+        ),
+      );
     };
-    return el("details", { ontoggle: (event) => { if (event.target.open) fillIn(); } }, el("summary", {}, "The numbers as a table"), holder);
+    return el(
+      "details",
+      {
+        ontoggle: (event) => {
+          if (event.target.open) fillIn();
+        },
+      },
+      el("summary", {}, "The numbers as a table"),
+      holder,
+    );
   }
 
-  numbers(caption, rows, columns, numbers, digits = 3, { plain = false, allowed = null, edit = null, on = -1, most = null, signed = false } = {}) {
+  numbers(
+    caption,
+    rows,
+    columns,
+    numbers,
+    digits = 3,
+    { plain = false, allowed = null, edit = null, on = -1, most = null, signed = false } = {},
+  ) {
     const cell = (x, i, j) => {
       if (allowed && !allowed[i][j]) return el("td", {}, "–");
-      if (edit) return el("td", {}, el("input", { type: "number", step: "0.1", value: String(+x.toFixed(4)), "aria-label": `${rows[i]}, ${columns[j]}`, "data-keep": `in-${caption}-${i}-${j}`, onchange: (event) => edit(i, j, Number(event.target.value)) }));
+      if (edit)
+        return el(
+          "td",
+          {},
+          el("input", {
+            type: "number",
+            step: "0.1",
+            value: String(+x.toFixed(4)),
+            "aria-label": `${rows[i]}, ${columns[j]}`,
+            "data-keep": `in-${caption}-${i}-${j}`,
+            onchange: (event) => edit(i, j, Number(event.target.value)),
+          }),
+        );
       if (plain || most === null) return el("td", {}, show(x, digits));
       const back = this.colour(most ? x / most : 0, signed);
       return el("td", { class: "cell", style: { background: `rgb(${back})`, color: ink(back) } }, show(x, digits));
     };
-    return el("table", {}, el("caption", {}, caption),
-      el("thead", {}, el("tr", {}, el("td", {}), columns.map((name) => el("th", { scope: "col" }, word(name))))),
-      el("tbody", {}, numbers.map((row, i) => el("tr", { class: i === on ? "on" : "" }, el("th", { scope: "row" }, word(rows[i])), Array.from(row, (x, j) => cell(x, i, j))))));
+    return el(
+      "table",
+      {},
+      el("caption", {}, caption),
+      el(
+        "thead",
+        {},
+        el(
+          "tr",
+          {},
+          el("td", {}),
+          columns.map((name) => el("th", { scope: "col" }, word(name))),
+        ),
+      ),
+      el(
+        "tbody",
+        {},
+        numbers.map((row, i) =>
+          el(
+            "tr",
+            { class: i === on ? "on" : "" },
+            el("th", { scope: "row" }, word(rows[i])),
+            Array.from(row, (x, j) => cell(x, i, j)),
+          ),
+        ),
+      ),
+    );
   }
 
   async lines() {
-    const { state: s } = this, seen = await this.seen(s.map), { plane, rows, columns } = seen;
-    const from = clamp(s.row - (LINES >> 1), 0, Math.max(0, plane.n - LINES)), start = clamp(s.row - (LINES >> 1), 0, Math.max(0, plane.m - LINES));
-    const n = Math.min(plane.n - from, LINES), m = Math.min(plane.m - start, LINES), step = 24, height = Math.max(n, m) * step + 8;
-    const room = Math.min(this.room, 640), side = Math.min(190, room * 0.32), gap = room - 2 * side, ratio = window.devicePixelRatio || 1;
-    const canvas = el("canvas", { width: gap * ratio, height: height * ratio, "aria-hidden": "true", style: { position: "absolute", left: `${side}px`, top: "0", width: `${gap}px`, height: `${height}px` } });
+    const { state: s } = this,
+      seen = await this.seen(s.map),
+      { plane, rows, columns } = seen;
+    const from = clamp(s.row - (LINES >> 1), 0, Math.max(0, plane.n - LINES)),
+      start = clamp(s.row - (LINES >> 1), 0, Math.max(0, plane.m - LINES));
+    const n = Math.min(plane.n - from, LINES),
+      m = Math.min(plane.m - start, LINES),
+      step = 24,
+      height = Math.max(n, m) * step + 8;
+    const room = Math.min(this.room, 640),
+      side = Math.min(190, room * 0.32),
+      gap = room - 2 * side,
+      ratio = window.devicePixelRatio || 1;
+    const canvas = el("canvas", {
+      width: gap * ratio,
+      height: height * ratio,
+      "aria-hidden": "true",
+      style: { position: "absolute", left: `${side}px`, top: "0", width: `${gap}px`, height: `${height}px` },
+    });
     const brush = canvas.getContext("2d");
     const buttons = { query: [], key: [] };
     const paint = (i, j) => {
       brush.setTransform(ratio, 0, 0, ratio, 0, 0);
       brush.clearRect(0, 0, gap, height);
-      const most = i >= 0 ? Math.max(...plane.row(i).map(Math.abs)) : plane.most, colour = { plus: this.css("--link"), minus: this.css("--inverted") };
-      for (let a = from; a < from + n; a++) for (let b = start; b < start + m; b++) {
-        if ((i >= 0 && a !== i) || (j >= 0 && b !== j)) continue;
-        const w = plane.at(a, b), share = most ? Math.abs(w) / most : 0;
-        if (share < 0.02) continue;
-        const y = (a - from + 0.5) * step, z = (b - start + 0.5) * step;
-        brush.globalAlpha = share;
-        brush.lineWidth = 1 + 4 * share;
-        brush.strokeStyle = w < 0 ? colour.minus : colour.plus;
-        brush.beginPath();
-        brush.moveTo(0, y);
-        brush.bezierCurveTo(gap / 2, y, gap / 2, z, gap, z);
-        brush.stroke();
-      }
+      const most = i >= 0 ? Math.max(...plane.row(i).map(Math.abs)) : plane.most,
+        colour = { plus: this.css("--link"), minus: this.css("--inverted") };
+      for (let a = from; a < from + n; a++)
+        for (let b = start; b < start + m; b++) {
+          if ((i >= 0 && a !== i) || (j >= 0 && b !== j)) continue;
+          const w = plane.at(a, b),
+            share = most ? Math.abs(w) / most : 0;
+          if (share < 0.02) continue;
+          const y = (a - from + 0.5) * step,
+            z = (b - start + 0.5) * step;
+          brush.globalAlpha = share;
+          brush.lineWidth = 1 + 4 * share;
+          brush.strokeStyle = w < 0 ? colour.minus : colour.plus;
+          brush.beginPath();
+          brush.moveTo(0, y);
+          brush.bezierCurveTo(gap / 2, y, gap / 2, z, gap, z);
+          brush.stroke();
+        }
       buttons.query.forEach((node, a) => node.classList.toggle("on", a + from === i));
       buttons.key.forEach((node, b) => node.classList.toggle("on", b + start === j));
-      if (i >= 0) { const best = topOf(plane.row(i), 1)[0] ?? 0; this.tell(i, j >= 0 ? j : best, seen, false, ""); }
-      else if (j >= 0) this.said.replaceChildren(word(columns[j]), " receives ", el("b", {}, show(sum(Array.from({ length: plane.n }, (_, a) => plane.at(a, j))), 2)), " in all");
-      else this.said.textContent = "Choose a word on the left to see what it attends to; on the right, who attends to it.";
+      if (i >= 0) {
+        const best = topOf(plane.row(i), 1)[0] ?? 0;
+        this.tell(i, j >= 0 ? j : best, seen, false, "");
+      } else if (j >= 0)
+        this.said.replaceChildren(
+          word(columns[j]),
+          " receives ",
+          el("b", {}, show(sum(Array.from({ length: plane.n }, (_, a) => plane.at(a, j))), 2)),
+          " in all",
+        );
+      else
+        this.said.textContent = "Choose a word on the left to see what it attends to; on the right, who attends to it.";
     };
     let fixed = [-1, -1];
     const button = (kind, name, at, left) => {
       const pair = kind === "query" ? [at, -1] : [-1, at];
-      const node = el("button", { style: { top: `${(at - (kind === "query" ? from : start)) * step + 1}px`, ...(left ? { right: `calc(100% - ${side - 4}px)` } : { left: `${side + gap + 4}px` }) },
-        "aria-label": `${kind}: ${name}`, onpointerenter: () => paint(...pair), onpointerleave: () => paint(...fixed), onfocus: () => { paint(...pair); this.live.textContent = this.said.textContent; }, onblur: () => paint(...fixed),
-        onclick: () => { fixed = fixed.join() === pair.join() ? [-1, -1] : pair; paint(...fixed); } }, word(name));
+      const node = el(
+        "button",
+        {
+          style: {
+            top: `${(at - (kind === "query" ? from : start)) * step + 1}px`,
+            ...(left ? { right: `calc(100% - ${side - 4}px)` } : { left: `${side + gap + 4}px` }),
+          },
+          "aria-label": `${kind}: ${name}`,
+          onpointerenter: () => paint(...pair),
+          onpointerleave: () => paint(...fixed),
+          onfocus: () => {
+            paint(...pair);
+            this.live.textContent = this.said.textContent;
+          },
+          onblur: () => paint(...fixed),
+          onclick: () => {
+            fixed = fixed.join() === pair.join() ? [-1, -1] : pair;
+            paint(...fixed);
+          },
+        },
+        word(name),
+      );
       buttons[kind].push(node);
       return node;
     };
-    const holder = el("div", { class: "lines", style: { width: `${room}px`, height: `${height}px` } }, canvas,
-      rows.slice(from, from + n).map((name, i) => button("query", name, i + from, true)), columns.slice(start, start + m).map((name, j) => button("key", name, j + start, false)));
+    const holder = el(
+      "div",
+      { class: "lines", style: { width: `${room}px`, height: `${height}px` } },
+      canvas,
+      rows.slice(from, from + n).map((name, i) => button("query", name, i + from, true)),
+      columns.slice(start, start + m).map((name, j) => button("key", name, j + start, false)),
+    );
     requestAnimationFrame(() => paint(...fixed));
-    const part = n < plane.n || m < plane.m ? el("label", {}, "around token", el("input", { type: "number", id: "around", min: 1, max: plane.n, value: s.row + 1, onchange: (event) => this.set({ row: clamp(Number(event.target.value) - 1 || 0, 0, plane.n - 1) }) })) : null;
+    const part =
+      n < plane.n || m < plane.m
+        ? el(
+            "label",
+            {},
+            "around token",
+            el("input", {
+              type: "number",
+              id: "around",
+              min: 1,
+              max: plane.n,
+              value: s.row + 1,
+              onchange: (event) => this.set({ row: clamp(Number(event.target.value) - 1 || 0, 0, plane.n - 1) }),
+            }),
+          )
+        : null;
     return [this.tools(this.pickMap(), part), this.said, holder];
   }
 
   async overview() {
     const { payload: p, state: s } = this;
-    const sorts = { order: "layer and head", entropy: "entropy", diagonal: "diagonal", previous: "previous token", first: "first token" };
+    const sorts = {
+      order: "layer and head",
+      entropy: "entropy",
+      diagonal: "diagonal",
+      previous: "previous token",
+      first: "first token",
+    };
     const order = p.maps.map((_, i) => i);
     if (s.sort !== "order") order.sort((a, b) => p.maps[b].patterns[s.sort] - p.maps[a].patterns[s.sort]);
     const counts = p.layers ? p.layers.filter((layer) => layer === p.layers[0]).length : 0;
     const across = clamp(counts || Math.ceil(Math.sqrt(p.maps.length)), 2, Math.max(2, Math.floor(this.room / 96)));
-    const thumbs = await Promise.all(order.map(async (i) => {
-      const map = p.maps[i], plane = map.thumb ? await Plane.unpack(map.thumb) : (this.planes.get(i) || await Plane.unpack(map));
-      const canvas = el("canvas", { width: Math.max(1, plane.m), height: Math.max(1, plane.n), "aria-hidden": "true" });
-      paintCells(canvas.getContext("2d"), { plane, window: [0, plane.n, 0, plane.m], view: this, most: plane.most }, plane.m, plane.n, 1);
-      const value = s.sort === "order" ? "" : ` ${show(map.patterns[s.sort])}`;
-      return el("button", { class: i === s.map ? "now" : "", "data-map": i, "aria-label": `${map.name}${value ? `, ${sorts[s.sort]}${value}` : ""}: open`, onclick: () => this.set({ view: "matrix", map: i, row: 0, column: 0, zoom: "", pins: "" }) },
-        canvas, word(map.name, { class: "name" }), value ? el("span", { class: "quiet" }, value) : null);
-    }));
-    return [this.tools(this.pick("Sorted by", "sort", Object.entries(sorts), s.sort, (value) => this.set({ sort: value }))),
-      el("p", { class: "quiet" }, "Entropy: how widely a query spreads, in nats. The others: the mean weight that a query gives to itself, to the token before it, to the first token."),
-      el("div", { class: "maps", style: { "grid-template-columns": `repeat(${across}, minmax(0, 1fr))`, "max-width": `${across * 190}px` } }, thumbs)];
+    const thumbs = await Promise.all(
+      order.map(async (i) => {
+        const map = p.maps[i],
+          plane = map.thumb ? await Plane.unpack(map.thumb) : this.planes.get(i) || (await Plane.unpack(map));
+        const canvas = el("canvas", {
+          width: Math.max(1, plane.m),
+          height: Math.max(1, plane.n),
+          "aria-hidden": "true",
+        });
+        paintCells(
+          canvas.getContext("2d"),
+          { plane, window: [0, plane.n, 0, plane.m], view: this, most: plane.most },
+          plane.m,
+          plane.n,
+          1,
+        );
+        const value = s.sort === "order" ? "" : ` ${show(map.patterns[s.sort])}`;
+        return el(
+          "button",
+          {
+            class: i === s.map ? "now" : "",
+            "data-map": i,
+            "aria-label": `${map.name}${value ? `, ${sorts[s.sort]}${value}` : ""}: open`,
+            onclick: () => this.set({ view: "matrix", map: i, row: 0, column: 0, zoom: "", pins: "" }),
+          },
+          canvas,
+          word(map.name, { class: "name" }),
+          value ? el("span", { class: "quiet" }, value) : null,
+        );
+      }),
+    );
+    return [
+      this.tools(this.pick("Sorted by", "sort", Object.entries(sorts), s.sort, (value) => this.set({ sort: value }))),
+      el(
+        "p",
+        { class: "quiet" },
+        "Entropy: how widely a query spreads, in nats. The others: the mean weight that a query gives to itself, to the token before it, to the first token.",
+      ),
+      el(
+        "div",
+        {
+          class: "maps",
+          style: { "grid-template-columns": `repeat(${across}, minmax(0, 1fr))`, "max-width": `${across * 190}px` },
+        },
+        thumbs,
+      ),
+    ];
   }
 
   async alignment() {
-    const { state: s } = this, seen = await this.seen(s.map), { plane, rows, columns } = seen, links = linksOf(plane);
-    const width = Math.min(this.room - 20, 1000), longest = Math.max(60, ...rows.map((r) => this.pen.measureText(r).width));
-    const left = Math.min(longest, 170) + 12, wide = Math.min(width - left, Math.max(plane.n, plane.m) * 92), high = 170;
-    const steps = plane.n, step = s.step < 0 || s.step >= steps ? steps : s.step;  // steps: all are shown
-    const shown = (i) => i <= step, now = (i) => i === step;
-    const bands = [], sizes = Array.from({ length: plane.n }, (_, i) => plane.row(i).map(Math.abs));
-    const unit = 0.8 * Math.min(wide / plane.n / Math.max(1e-9, ...sizes.map(sum)), wide / plane.m / Math.max(1e-9, ...columns.map((_, j) => sum(sizes.map((r) => r[j])))));
+    const { state: s } = this,
+      seen = await this.seen(s.map),
+      { plane, rows, columns } = seen,
+      links = linksOf(plane);
+    const width = Math.min(this.room - 20, 1000),
+      longest = Math.max(60, ...rows.map((r) => this.pen.measureText(r).width));
+    const left = Math.min(longest, 170) + 12,
+      wide = Math.min(width - left, Math.max(plane.n, plane.m) * 92),
+      high = 170;
+    const steps = plane.n,
+      step = s.step < 0 || s.step >= steps ? steps : s.step; // steps: all are shown
+    const shown = (i) => i <= step,
+      now = (i) => i === step;
+    const bands = [],
+      sizes = Array.from({ length: plane.n }, (_, i) => plane.row(i).map(Math.abs));
+    const unit =
+      0.8 *
+      Math.min(
+        wide / plane.n / Math.max(1e-9, ...sizes.map(sum)),
+        wide / plane.m / Math.max(1e-9, ...columns.map((_, j) => sum(sizes.map((r) => r[j])))),
+      );
     const above = rows.map((_, i) => ((i + 0.5) * wide) / plane.n - (unit * sum(sizes[i])) / 2);
     const below = columns.map((_, j) => ((j + 0.5) * wide) / plane.m - (unit * sum(sizes.map((r) => r[j]))) / 2);
-    for (let i = 0; i < plane.n; i++) for (let j = 0; j < plane.m; j++) {
-      const w = unit * sizes[i][j];
-      if (sizes[i][j] >= 0.01 && shown(i)) bands.push({ i, j, x: above[i], y: below[j], w, main: links.key[i] === j });
-      above[i] += w;
-      below[j] += w;
-    }
+    for (let i = 0; i < plane.n; i++)
+      for (let j = 0; j < plane.m; j++) {
+        const w = unit * sizes[i][j];
+        if (sizes[i][j] >= 0.01 && shown(i))
+          bands.push({ i, j, x: above[i], y: below[j], w, main: links.key[i] === j });
+        above[i] += w;
+        below[j] += w;
+      }
     bands.sort((a, b) => a.main - b.main || a.w - b.w);
-    const kind = (i, j, main) => (main && links.inverted[i] ? "inverted" : main && links.shared.has(j) ? "shared" : "link");
+    const kind = (i, j, main) =>
+      main && links.inverted[i] ? "inverted" : main && links.shared.has(j) ? "shared" : "link";
     const paths = bands.map(({ i, j, x, y, w, main }) => {
-      const h = high / 2, path = svg("path", { d: `M${x},0C${x},${h} ${y},${h} ${y},${high}L${y + w},${high}C${y + w},${h} ${x + w},${h} ${x + w},0Z`,
-        "data-row": i, "data-column": j, style: { fill: `var(--${kind(i, j, main)})`, opacity: main ? (now(i) || step === steps ? 0.85 : 0.45) : 0.22 },
-        onpointerenter: () => grid.move(i, j), onpointerdown: () => { grid.move(i, j); grid.pin(); } });
+      const h = high / 2,
+        path = svg("path", {
+          d: `M${x},0C${x},${h} ${y},${h} ${y},${high}L${y + w},${high}C${y + w},${h} ${x + w},${h} ${x + w},0Z`,
+          "data-row": i,
+          "data-column": j,
+          style: {
+            fill: `var(--${kind(i, j, main)})`,
+            opacity: main ? (now(i) || step === steps ? 0.85 : 0.45) : 0.22,
+          },
+          onpointerenter: () => grid.move(i, j),
+          onpointerdown: () => {
+            grid.move(i, j);
+            grid.pin();
+          },
+        });
       return path;
     });
-    const ribbons = svg("svg", { width: wide, height: high, viewBox: `0 0 ${wide} ${high}`, role: "img", "aria-label": `Ribbons from each of ${plane.n} queries above to the keys below, as wide as their weights` }, paths);
-    const named = (names, n, style, colour) => el("div", { style: { position: "relative", height: "26px", width: `${wide}px` } }, names.map((name, i) => word(name, { class: "label", style: { left: `${((i + 0.5) * wide) / n}px`, transform: "translateX(-50%)", "max-width": `${wide / n + 14}px`, color: `var(--${colour(i)})`, ...style(i) } })));
-    const grid = new Matrix(this, { ...seen, headless: true, room: left + wide, tall: plane.n * 32, label: "Weights: rows are the words written, columns the words read",
-      listen: { move: (i, j, aloud, g) => {
-        this.tell(i, j, seen, aloud, g.spoken());
-        for (const path of paths) path.style.setProperty("filter", path.dataset.row === String(i) && path.dataset.column === String(j) ? "brightness(1.25) saturate(1.4)" : "none");
-        Object.assign(s, { row: i, column: j });
-      } } });
+    const ribbons = svg(
+      "svg",
+      {
+        width: wide,
+        height: high,
+        viewBox: `0 0 ${wide} ${high}`,
+        role: "img",
+        "aria-label": `Ribbons from each of ${plane.n} queries above to the keys below, as wide as their weights`,
+      },
+      paths,
+    );
+    const named = (names, n, style, colour) =>
+      el(
+        "div",
+        { style: { position: "relative", height: "26px", width: `${wide}px` } },
+        names.map((name, i) =>
+          word(name, {
+            class: "label",
+            style: {
+              left: `${((i + 0.5) * wide) / n}px`,
+              transform: "translateX(-50%)",
+              "max-width": `${wide / n + 14}px`,
+              color: `var(--${colour(i)})`,
+              ...style(i),
+            },
+          }),
+        ),
+      );
+    const grid = new Matrix(this, {
+      ...seen,
+      headless: true,
+      room: left + wide,
+      tall: plane.n * 32,
+      label: "Weights: rows are the words written, columns the words read",
+      listen: {
+        move: (i, j, aloud, g) => {
+          this.tell(i, j, seen, aloud, g.spoken());
+          for (const path of paths)
+            path.style.setProperty(
+              "filter",
+              path.dataset.row === String(i) && path.dataset.column === String(j)
+                ? "brightness(1.25) saturate(1.4)"
+                : "none",
+            );
+          Object.assign(s, { row: i, column: j });
+        },
+      },
+    });
     grid.left = left;
     grid.cw = wide / plane.m;
     grid.paint();
@@ -827,117 +1478,466 @@ class View {
     grid.move(s.row, s.column);
     grid.root.id = "grid";
     this.grid = grid;
-    if (step < steps) fill(grid.canvas, { style: { "clip-path": `inset(0 0 ${(plane.n - step - 1) * grid.ch}px 0)` } }, []);
-    const slider = el("label", {}, "step", el("input", { type: "range", id: "step", min: 0, max: steps, value: step, "aria-valuetext": step === steps ? "all words" : `word ${step + 1}: ${rows[step]}`, oninput: (event) => { const at = Number(event.target.value); this.set({ step: at === steps ? -1 : at }); } }),
-      el("span", {}, step === steps ? "all words" : word(rows[step])));
-    const key = (name, text) => el("span", { class: "quiet" }, el("span", { class: "key", style: { background: `var(--${name})` } }), text);
-    return [this.tools(this.pickMap(), slider, el("button", { id: "png", onclick: () => this.savePicture(seen) }, "Save PNG")), this.said,
-      el("div", { class: "scroll" }, el("div", { style: { "padding-left": `${left}px` } },
-        named(rows, plane.n, (i) => ({ top: "2px", opacity: shown(i) ? 1 : 0.25, "font-weight": now(i) ? 700 : 400 }), (i) => (links.inverted[i] ? "inverted" : links.shared.has(links.key[i]) ? "shared" : "ink")),
-        ribbons, named(columns, plane.m, () => ({ top: "2px" }), (j) => (links.shared.has(j) ? "shared" : "ink"))), grid.root),
-      el("p", {}, key("link", "strongest link"), links.inverted.some(Boolean) ? key("inverted", "order inverted") : null, links.shared.size ? key("shared", "several words to one") : null), this.fallback(seen)];
+    if (step < steps)
+      fill(grid.canvas, { style: { "clip-path": `inset(0 0 ${(plane.n - step - 1) * grid.ch}px 0)` } }, []);
+    const slider = el(
+      "label",
+      {},
+      "step",
+      el("input", {
+        type: "range",
+        id: "step",
+        min: 0,
+        max: steps,
+        value: step,
+        "aria-valuetext": step === steps ? "all words" : `word ${step + 1}: ${rows[step]}`,
+        oninput: (event) => {
+          const at = Number(event.target.value);
+          this.set({ step: at === steps ? -1 : at });
+        },
+      }),
+      el("span", {}, step === steps ? "all words" : word(rows[step])),
+    );
+    const key = (name, text) =>
+      el("span", { class: "quiet" }, el("span", { class: "key", style: { background: `var(--${name})` } }), text);
+    return [
+      this.tools(
+        this.pickMap(),
+        slider,
+        el("button", { id: "png", onclick: () => this.savePicture(seen) }, "Save PNG"),
+      ),
+      this.said,
+      el(
+        "div",
+        { class: "scroll" },
+        el(
+          "div",
+          { style: { "padding-left": `${left}px` } },
+          named(
+            rows,
+            plane.n,
+            (i) => ({ top: "2px", opacity: shown(i) ? 1 : 0.25, "font-weight": now(i) ? 700 : 400 }),
+            (i) => (links.inverted[i] ? "inverted" : links.shared.has(links.key[i]) ? "shared" : "ink"),
+          ),
+          ribbons,
+          named(
+            columns,
+            plane.m,
+            () => ({ top: "2px" }),
+            (j) => (links.shared.has(j) ? "shared" : "ink"),
+          ),
+        ),
+        grid.root,
+      ),
+      el(
+        "p",
+        {},
+        key("link", "strongest link"),
+        links.inverted.some(Boolean) ? key("inverted", "order inverted") : null,
+        links.shared.size ? key("shared", "several words to one") : null,
+      ),
+      this.fallback(seen),
+    ];
   }
 
   async compare() {
-    const { state: s } = this, one = await this.seen(s.map), two = await this.seen(s.other);
-    const difference = one.plane.minus(two.plane), n = difference.n;
+    const { state: s } = this,
+      one = await this.seen(s.map),
+      two = await this.seen(s.other);
+    const difference = one.plane.minus(two.plane),
+      n = difference.n;
     let apart = 0;
-    for (let i = 0; i < n; i++) for (let j = 0; j < difference.m; j++) apart += Math.abs(difference.at(i, j)) / 2 / Math.max(n, 1);
-    const across = this.room > 980 ? 3 : this.room > 640 ? 2 : 1, room = (this.room - 30 * across) / across;
-    const most = Math.max(one.plane.most, two.plane.most), grids = [];
-    const listen = { move: (i, j, aloud, from) => {
-      if (this.moving) return;
-      this.moving = true;
-      for (const grid of grids) if (grid !== from) grid.move(i, j);
-      this.moving = false;
-      const [a, b] = [one.plane.at(i, j), two.plane.at(i, j)];
-      this.said.replaceChildren(word(one.rows[i]), " → ", word(one.columns[j]), ": ", el("b", {}, show(a, 3)), ` (${this.nameOf(s.map)}), `, el("b", {}, show(b, 3)), ` (${this.nameOf(s.other)}), difference `, el("b", {}, show(a - b, 3)));
-      if (aloud) this.live.textContent = this.said.textContent;
-    } };
+    for (let i = 0; i < n; i++)
+      for (let j = 0; j < difference.m; j++) apart += Math.abs(difference.at(i, j)) / 2 / Math.max(n, 1);
+    const across = this.room > 980 ? 3 : this.room > 640 ? 2 : 1,
+      room = (this.room - 30 * across) / across;
+    const most = Math.max(one.plane.most, two.plane.most),
+      grids = [];
+    const listen = {
+      move: (i, j, aloud, from) => {
+        if (this.moving) return;
+        this.moving = true;
+        for (const grid of grids) if (grid !== from) grid.move(i, j);
+        this.moving = false;
+        const [a, b] = [one.plane.at(i, j), two.plane.at(i, j)];
+        this.said.replaceChildren(
+          word(one.rows[i]),
+          " → ",
+          word(one.columns[j]),
+          ": ",
+          el("b", {}, show(a, 3)),
+          ` (${this.nameOf(s.map)}), `,
+          el("b", {}, show(b, 3)),
+          ` (${this.nameOf(s.other)}), difference `,
+          el("b", {}, show(a - b, 3)),
+        );
+        if (aloud) this.live.textContent = this.said.textContent;
+      },
+    };
     const signed = new Plane(n, difference.m, difference.data);
     signed._signed = true;
     const block = (title, plane, top, spoken) => {
-      const grid = new Matrix(this, { plane, rows: one.rows, columns: one.columns, label: title, most: top, room, tall: 460, listen: { ...listen, spoken } });
+      const grid = new Matrix(this, {
+        plane,
+        rows: one.rows,
+        columns: one.columns,
+        label: title,
+        most: top,
+        room,
+        tall: 460,
+        listen: { ...listen, spoken },
+      });
       grids.push(grid);
-      return el("div", { class: "scroll" }, el("h2", { dir: "auto" }, title), grid.root, this.scaleBar(top, plane.signed));
+      return el(
+        "div",
+        { class: "scroll" },
+        el("h2", { dir: "auto" }, title),
+        grid.root,
+        this.scaleBar(top, plane.signed),
+      );
     };
-    const blocks = [block(this.nameOf(s.map), one.plane, most), block(this.nameOf(s.other), two.plane, most), block("difference", signed, difference.most, (i, j) => `${one.rows[i]} to ${one.columns[j]}: difference ${show(difference.at(i, j))}`)];
+    const blocks = [
+      block(this.nameOf(s.map), one.plane, most),
+      block(this.nameOf(s.other), two.plane, most),
+      block(
+        "difference",
+        signed,
+        difference.most,
+        (i, j) => `${one.rows[i]} to ${one.columns[j]}: difference ${show(difference.at(i, j))}`,
+      ),
+    ];
     grids[0].move(clamp(s.row, 0, n - 1), clamp(s.column, 0, difference.m - 1));
-    return [this.tools(this.pickMap("First", "map"), this.pickMap("second", "other")), this.said, el("p", { class: "quiet" }, `On average a query puts ${show(apart, 3)} of its weight elsewhere (total variation: 0 is the same, 1 is nothing in common where rows sum to 1).`), el("div", { class: "side-by-side" }, blocks)];
+    return [
+      this.tools(this.pickMap("First", "map"), this.pickMap("second", "other")),
+      this.said,
+      el(
+        "p",
+        { class: "quiet" },
+        `On average a query puts ${show(apart, 3)} of its weight elsewhere (total variation: 0 is the same, 1 is nothing in common where rows sum to 1).`,
+      ),
+      el("div", { class: "side-by-side" }, blocks),
+    ];
   }
 
   async statistics() {
-    const { payload: p, state: s } = this, seen = await this.seen(s.map), { plane, rows, columns } = seen, map = p.maps[s.map];
-    const entropies = p.pooled || !this.cuts.on ? Array.from(floats(map.entropy)) : rows.map((_, i) => entropyOf(plane.row(i)));
-    const mass = columns.map((_, j) => { let all = 0; for (let i = 0; i < plane.n; i++) all += plane.at(i, j); return p.pooled ? (all * p.rows.length) / plane.n : all; });
+    const { payload: p, state: s } = this,
+      seen = await this.seen(s.map),
+      { plane, rows, columns } = seen,
+      map = p.maps[s.map];
+    const entropies =
+      p.pooled || !this.cuts.on ? Array.from(floats(map.entropy)) : rows.map((_, i) => entropyOf(plane.row(i)));
+    const mass = columns.map((_, j) => {
+      let all = 0;
+      for (let i = 0; i < plane.n; i++) all += plane.at(i, j);
+      return p.pooled ? (all * p.rows.length) / plane.n : all;
+    });
     const names = p.pooled ? p.rows : rows;
     const bars = (title, note, names, values, digits) => {
-      const most = Math.max(...values.map(Math.abs), 1e-12), shown = [...values.keys()].slice(0, 60);
-      return el("div", { class: "top", style: { "max-width": "420px" } }, el("h2", {}, title), el("p", { class: "quiet" }, note),
-        el("ol", {}, shown.map((i) => el("li", { class: "bar" }, word(names[i]), el("i", { class: values[i] < 0 ? "minus" : "", style: { width: `${(Math.abs(values[i]) / most) * 100}%` } }), el("span", {}, show(values[i], digits))))),
-        values.length > shown.length ? el("p", { class: "quiet" }, `the first ${shown.length} of ${values.length}`) : null);
+      const most = Math.max(...values.map(Math.abs), 1e-12),
+        shown = [...values.keys()].slice(0, 60);
+      return el(
+        "div",
+        { class: "top", style: { "max-width": "420px" } },
+        el("h2", {}, title),
+        el("p", { class: "quiet" }, note),
+        el(
+          "ol",
+          {},
+          shown.map((i) =>
+            el(
+              "li",
+              { class: "bar" },
+              word(names[i]),
+              el("i", {
+                class: values[i] < 0 ? "minus" : "",
+                style: { width: `${(Math.abs(values[i]) / most) * 100}%` },
+              }),
+              el("span", {}, show(values[i], digits)),
+            ),
+          ),
+        ),
+        values.length > shown.length
+          ? el("p", { class: "quiet" }, `the first ${shown.length} of ${values.length}`)
+          : null,
+      );
     };
-    const parts = [bars("Entropy of each query", "exp of it: over how many keys a query spreads", names, entropies, 2), bars("Weight each key receives", "summed over all queries", columns, mass, 2)];
+    const parts = [
+      bars("Entropy of each query", "exp of it: over how many keys a query spreads", names, entropies, 2),
+      bars("Weight each key receives", "summed over all queries", columns, mass, 2),
+    ];
     const rollout = [];
     if (p.rollout && !this.cuts.on) {
-      const plane = await Plane.unpack(p.rollout), grid = new Matrix(this, { plane, rows: p.rows, columns: p.columns, label: "Attention rollout", room: Math.min(this.room, 620), tall: 480,
-        listen: { move: (i, j, aloud, g) => { this.tell(i, j, { plane, rows: p.rows, columns: p.columns }, aloud, g.spoken()); } } });
-      rollout.push(el("h2", {}, "Attention rollout"), el("p", { class: "quiet" }, "Each layer's mean over heads, half of it kept for the token itself, multiplied from the first layer to the last."), this.said, el("div", { class: "scroll" }, grid.root, this.scaleBar(plane.most, plane.signed)));
+      const plane = await Plane.unpack(p.rollout),
+        grid = new Matrix(this, {
+          plane,
+          rows: p.rows,
+          columns: p.columns,
+          label: "Attention rollout",
+          room: Math.min(this.room, 620),
+          tall: 480,
+          listen: {
+            move: (i, j, aloud, g) => {
+              this.tell(i, j, { plane, rows: p.rows, columns: p.columns }, aloud, g.spoken());
+            },
+          },
+        });
+      rollout.push(
+        el("h2", {}, "Attention rollout"),
+        el(
+          "p",
+          { class: "quiet" },
+          "Each layer's mean over heads, half of it kept for the token itself, multiplied from the first layer to the last.",
+        ),
+        this.said,
+        el("div", { class: "scroll" }, grid.root, this.scaleBar(plane.most, plane.signed)),
+      );
     }
-    const patterns = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Patterns of all maps" }, this.numbers("Patterns of all maps: entropy in nats; mean weight on itself, on the token before, on the first token", p.maps.map((m) => m.name || "attention"), ["entropy", "diagonal", "previous", "first"], p.maps.map((m) => ["entropy", "diagonal", "previous", "first"].map((k) => m.patterns[k])), 3, { plain: true, on: s.map }));
-    return [this.tools(this.pickMap()), el("div", { class: "side-by-side" }, parts), rollout, el("h2", {}, "All maps"), patterns];
+    const patterns = el(
+      "div",
+      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Patterns of all maps" },
+      this.numbers(
+        "Patterns of all maps: entropy in nats; mean weight on itself, on the token before, on the first token",
+        p.maps.map((m) => m.name || "attention"),
+        ["entropy", "diagonal", "previous", "first"],
+        p.maps.map((m) => ["entropy", "diagonal", "previous", "first"].map((k) => m.patterns[k])),
+        3,
+        { plain: true, on: s.map },
+      ),
+    );
+    return [
+      this.tools(this.pickMap()),
+      el("div", { class: "side-by-side" }, parts),
+      rollout,
+      el("h2", {}, "All maps"),
+      patterns,
+    ];
   }
 
   async vectors() {
-    const { points, rows } = this.payload, width = Math.min(this.room, 760), height = width * 0.72, edge = 46;
+    const { points, rows } = this.payload,
+      width = Math.min(this.room, 760),
+      height = width * 0.72,
+      edge = 46;
     const unique = new Map(rows.map((name, i) => [`${name} ${points[i]}`, i]));
-    const xs = points.map(([x]) => x), ys = points.map(([, y]) => y), low = [Math.min(...xs), Math.min(...ys)], size = [Math.max(...xs) - low[0] || 1, Math.max(...ys) - low[1] || 1];
-    const put = ([x, y]) => [edge + ((x - low[0]) / size[0]) * (width - 2 * edge), height - edge - ((y - low[1]) / size[1]) * (height - 2 * edge)];
+    const xs = points.map(([x]) => x),
+      ys = points.map(([, y]) => y),
+      low = [Math.min(...xs), Math.min(...ys)],
+      size = [Math.max(...xs) - low[0] || 1, Math.max(...ys) - low[1] || 1];
+    const put = ([x, y]) => [
+      edge + ((x - low[0]) / size[0]) * (width - 2 * edge),
+      height - edge - ((y - low[1]) / size[1]) * (height - 2 * edge),
+    ];
     const taken = [];
     const marks = [...unique.values()].map((i) => {
       const [x, y] = put(points[i]);
       let at = y - 9;
       while (taken.some(([a, b]) => Math.abs(a - x) < 60 && Math.abs(b - at) < 15)) at -= 15;
       taken.push([x, at]);
-      return svg("g", {}, svg("circle", { cx: x, cy: y, r: 4, style: { fill: "var(--link)" } }), svg("text", { x, y: at, "text-anchor": "middle", "font-size": 14, direction: "auto" }, rows[i]));
+      return svg(
+        "g",
+        {},
+        svg("circle", { cx: x, cy: y, r: 4, style: { fill: "var(--link)" } }),
+        svg("text", { x, y: at, "text-anchor": "middle", "font-size": 14, direction: "auto" }, rows[i]),
+      );
     });
-    return [el("p", { class: "quiet" }, "The words' vectors on the two axes along which they differ most (principal components)."), svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Map of ${unique.size} word vectors` }, marks)];
+    return [
+      el(
+        "p",
+        { class: "quiet" },
+        "The words' vectors on the two axes along which they differ most (principal components).",
+      ),
+      svg(
+        "svg",
+        {
+          width,
+          height,
+          viewBox: `0 0 ${width} ${height}`,
+          role: "img",
+          "aria-label": `Map of ${unique.size} word vectors`,
+        },
+        marks,
+      ),
+    ];
   }
 
   async walk() {
-    const { state: s } = this, w = this.payload.walk;
+    const { state: s } = this,
+      w = this.payload.walk;
     this.inputs ||= w.a.map((row) => [...row]);
-    const score = w.scores[s.score] ? s.score : w.score, normalizer = w.normalizers[s.normalizer] ? s.normalizer : w.normalizer;
-    const own = score === w.score && normalizer === w.normalizer && this.inputs.every((row, i) => row.every((x, j) => x === w.a[i][j]));
+    const score = w.scores[s.score] ? s.score : w.score,
+      normalizer = w.normalizers[s.normalizer] ? s.normalizer : w.normalizer;
+    const own =
+      score === w.score &&
+      normalizer === w.normalizer &&
+      this.inputs.every((row, i) => row.every((x, j) => x === w.a[i][j]));
     const t = walkThrough({ ...w, a: this.inputs }, w.scores[score], w.normalizers[normalizer]);
     this.walked = t;
-    const many = (name, n) => (n === 1 ? [name] : Array.from({ length: n }, (_, j) => `${name}${j + 1}`)), d = w.a[0].length, i = clamp(s.row, 0, w.words.length - 1);
-    const apart = own ? Math.max(...["scores", "weights", "b"].flatMap((name) => t[name].flatMap((row, i) => Array.from(row, (x, j) => (w.allowed && name !== "b" && !w.allowed[i][j] ? 0 : Math.abs(x - w.torch[name][i][j])))))) : null;
-    const most = Math.max(...t.weights.flatMap((row) => Array.from(row, Math.abs)), 0), signed = t.weights.some((row) => row.some((x) => x < 0)), top = Math.max(...t.scores.flatMap((row) => Array.from(row, Math.abs)), 1e-12);
-    const kv = (names) => names.map((name) => el("div", { class: "scroll" }, this.numbers(name === "a" ? "a (change a number)" : name, w.words, many(name, t[name][0].length), t[name], 2, { on: i, edit: name === "a" && d <= 12 ? (r, c, x) => { if (Number.isFinite(x)) { this.inputs[r][c] = x; this.draw(); } } : null })));
-    const matrices = ["q", "k", "v"].map((x) => el("div", { class: "scroll" }, this.numbers(`W_${x}`, many("a", d), many(x, w.W[x][0].length), w.W[x], 1)));
-    const terms = t.weights[i].length <= 12 ? Array.from(t.weights[i], (x, j) => [x, j]).filter(([x]) => x).map(([x, j]) => `${show(x, 3)} · v(${w.words[j]})`).join(" + ") || "0" : "Σ α′ · v";
-    const params = Object.entries(w.scores[score]).filter(([, x]) => Array.isArray(x) && Array.isArray(x[0]) && x.length <= 12);
+    const many = (name, n) => (n === 1 ? [name] : Array.from({ length: n }, (_, j) => `${name}${j + 1}`)),
+      d = w.a[0].length,
+      i = clamp(s.row, 0, w.words.length - 1);
+    const apart = own
+      ? Math.max(
+          ...["scores", "weights", "b"].flatMap((name) =>
+            t[name].flatMap((row, i) =>
+              Array.from(row, (x, j) =>
+                w.allowed && name !== "b" && !w.allowed[i][j] ? 0 : Math.abs(x - w.torch[name][i][j]),
+              ),
+            ),
+          ),
+        )
+      : null;
+    const most = Math.max(...t.weights.flatMap((row) => Array.from(row, Math.abs)), 0),
+      signed = t.weights.some((row) => row.some((x) => x < 0)),
+      top = Math.max(...t.scores.flatMap((row) => Array.from(row, Math.abs)), 1e-12);
+    const kv = (names) =>
+      names.map((name) =>
+        el(
+          "div",
+          { class: "scroll" },
+          this.numbers(
+            name === "a" ? "a (change a number)" : name,
+            w.words,
+            many(name, t[name][0].length),
+            t[name],
+            2,
+            {
+              on: i,
+              edit:
+                name === "a" && d <= 12
+                  ? (r, c, x) => {
+                      if (Number.isFinite(x)) {
+                        this.inputs[r][c] = x;
+                        this.draw();
+                      }
+                    }
+                  : null,
+            },
+          ),
+        ),
+      );
+    const matrices = ["q", "k", "v"].map((x) =>
+      el("div", { class: "scroll" }, this.numbers(`W_${x}`, many("a", d), many(x, w.W[x][0].length), w.W[x], 1)),
+    );
+    const terms =
+      t.weights[i].length <= 12
+        ? Array.from(t.weights[i], (x, j) => [x, j])
+            .filter(([x]) => x)
+            .map(([x, j]) => `${show(x, 3)} · v(${w.words[j]})`)
+            .join(" + ") || "0"
+        : "Σ α′ · v";
+    const params = Object.entries(w.scores[score]).filter(
+      ([, x]) => Array.isArray(x) && Array.isArray(x[0]) && x.length <= 12,
+    );
     const change = (what) => (value) => this.set({ [what]: value });
-    return [this.tools(this.pick("score", "pick-score", Object.keys(w.scores).map((x) => [x, x]), score, change("score")), this.pick("normalizer", "pick-normalizer", Object.keys(w.normalizers).map((x) => [x, x]), normalizer, change("normalizer")),
-      this.pick("follow", "pick-row", w.words.map((x, j) => [j, x]), i, (value) => this.set({ row: Number(value) })), own ? null : el("button", { id: "reset", onclick: () => { this.inputs = null; this.set({ score: null, normalizer: null }); } }, "Reset")),
-      el("p", { class: "said", id: "agrees", "data-apart": apart ?? "" }, own ? `Computed in this page; torch's numbers differ by at most ${apart === 0 ? "0" : apart.toExponential(1)}.` : "Computed in this page, with your changes."),
-      el("h2", {}, "a: one vector for each word"), el("div", { class: "side-by-side" }, kv(["a"])),
-      w.identity ? null : [el("h2", {}, "W_q, W_k, W_v: the same for every word"), el("div", { class: "side-by-side" }, matrices)],
-      el("h2", {}, "q, k, v: what each word asks, offers, and says"), el("p", { class: "formula" }, w.identity ? "q = k = v = a" : "q = a W_q,  k = a W_k,  v = a W_v"), w.identity ? null : el("div", { class: "side-by-side" }, kv(["q", "k", "v"])),
-      el("h2", {}, "α: how well each key answers each query"), el("p", { class: "formula" }, w.scores[score].formula.replace(/^s =/, "α =")),
-      params.length ? el("div", { class: "side-by-side" }, params.map(([name, x]) => el("div", { class: "scroll" }, this.numbers(name, x.map((_, r) => String(r + 1)), x[0].map((_, c) => String(c + 1)), x, 1)))) : null,
-      el("div", { class: "scroll" }, this.numbers("rows are queries, columns are keys", w.words, w.words, t.scores, 3, { allowed: w.allowed, on: i, most: top, signed: true })),
+    return [
+      this.tools(
+        this.pick(
+          "score",
+          "pick-score",
+          Object.keys(w.scores).map((x) => [x, x]),
+          score,
+          change("score"),
+        ),
+        this.pick(
+          "normalizer",
+          "pick-normalizer",
+          Object.keys(w.normalizers).map((x) => [x, x]),
+          normalizer,
+          change("normalizer"),
+        ),
+        this.pick(
+          "follow",
+          "pick-row",
+          w.words.map((x, j) => [j, x]),
+          i,
+          (value) => this.set({ row: Number(value) }),
+        ),
+        own
+          ? null
+          : el(
+              "button",
+              {
+                id: "reset",
+                onclick: () => {
+                  this.inputs = null;
+                  this.set({ score: null, normalizer: null });
+                },
+              },
+              "Reset",
+            ),
+      ),
+      el(
+        "p",
+        { class: "said", id: "agrees", "data-apart": apart ?? "" },
+        own
+          ? `Computed in this page; torch's numbers differ by at most ${apart === 0 ? "0" : apart.toExponential(1)}.`
+          : "Computed in this page, with your changes.",
+      ),
+      el("h2", {}, "a: one vector for each word"),
+      el("div", { class: "side-by-side" }, kv(["a"])),
+      w.identity
+        ? null
+        : [el("h2", {}, "W_q, W_k, W_v: the same for every word"), el("div", { class: "side-by-side" }, matrices)],
+      el("h2", {}, "q, k, v: what each word asks, offers, and says"),
+      el("p", { class: "formula" }, w.identity ? "q = k = v = a" : "q = a W_q,  k = a W_k,  v = a W_v"),
+      w.identity ? null : el("div", { class: "side-by-side" }, kv(["q", "k", "v"])),
+      el("h2", {}, "α: how well each key answers each query"),
+      el("p", { class: "formula" }, w.scores[score].formula.replace(/^s =/, "α =")),
+      params.length
+        ? el(
+            "div",
+            { class: "side-by-side" },
+            params.map(([name, x]) =>
+              el(
+                "div",
+                { class: "scroll" },
+                this.numbers(
+                  name,
+                  x.map((_, r) => String(r + 1)),
+                  x[0].map((_, c) => String(c + 1)),
+                  x,
+                  1,
+                ),
+              ),
+            ),
+          )
+        : null,
+      el(
+        "div",
+        { class: "scroll" },
+        this.numbers("rows are queries, columns are keys", w.words, w.words, t.scores, 3, {
+          allowed: w.allowed,
+          on: i,
+          most: top,
+          signed: true,
+        }),
+      ),
       w.allowed ? el("p", { class: "quiet" }, "– is a pair that the mask does not allow") : null,
-      el("h2", {}, "α′: the weights"), el("p", { class: "formula" }, w.normalizers[normalizer].formula.replace(/\bs\b/g, "α").replace(/\bw\b/g, "α′")),
-      el("div", { class: "scroll" }, this.numbers("each row is the attention of one word; Σ is its sum", w.words, [...w.words, "Σ"], t.weights.map((row) => [...row, sum(Array.from(row))]), 3, { on: i, most, signed })),
-      el("h2", {}, "b: the output, a weighted sum of the values"), el("p", { class: "formula" }, "b(", word(w.words[i]), `) = ${terms}`), el("div", { class: "side-by-side" }, kv(["b"]))];
+      el("h2", {}, "α′: the weights"),
+      el("p", { class: "formula" }, w.normalizers[normalizer].formula.replace(/\bs\b/g, "α").replace(/\bw\b/g, "α′")),
+      el(
+        "div",
+        { class: "scroll" },
+        this.numbers(
+          "each row is the attention of one word; Σ is its sum",
+          w.words,
+          [...w.words, "Σ"],
+          t.weights.map((row) => [...row, sum(Array.from(row))]),
+          3,
+          { on: i, most, signed },
+        ),
+      ),
+      el("h2", {}, "b: the output, a weighted sum of the values"),
+      el("p", { class: "formula" }, "b(", word(w.words[i]), `) = ${terms}`),
+      el("div", { class: "side-by-side" }, kv(["b"])),
+    ];
   }
 
   // ------------------------------------------------------------ a picture to keep
 
   savePicture(seen) {
-    const canvas = this.picture(seen), name = (this.payload.title || "attention").replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60);
+    const canvas = this.picture(seen),
+      name = (this.payload.title || "attention").replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60);
     canvas.toBlob((blob) => {
       const address = URL.createObjectURL(blob);
       el("a", { href: address, download: `${name}.png` }).click();
@@ -946,11 +1946,24 @@ class View {
   }
 
   picture({ plane, rows, columns }) {
-    const ratio = 2, grid = this.grid, [r0, r1, c0, c1] = grid.window, pen = this.pen;
+    const ratio = 2,
+      grid = this.grid,
+      [r0, r1, c0, c1] = grid.window,
+      pen = this.pen;
     const wide = (texts) => Math.max(0, ...texts.map((t) => pen.measureText(t).width));
-    const names = rows.slice(r0, r1), heads = columns.slice(c0, c1), left = Math.min(wide(names), 200) + 16, slanted = wide(heads) > grid.cw - 6;
-    const head = 44 + (slanted ? Math.min(wide(heads), 200) * 0.71 + 8 : 24), width = (c1 - c0) * grid.cw, height = (r1 - r0) * grid.ch, over = slanted ? wide(heads.slice(-1)) * 0.71 : 0;
-    const canvas = el("canvas", { width: Math.ceil((left + width + over + 16) * ratio), height: Math.ceil((head + height + 16) * ratio) }), brush = canvas.getContext("2d");
+    const names = rows.slice(r0, r1),
+      heads = columns.slice(c0, c1),
+      left = Math.min(wide(names), 200) + 16,
+      slanted = wide(heads) > grid.cw - 6;
+    const head = 44 + (slanted ? Math.min(wide(heads), 200) * 0.71 + 8 : 24),
+      width = (c1 - c0) * grid.cw,
+      height = (r1 - r0) * grid.ch,
+      over = slanted ? wide(heads.slice(-1)) * 0.71 : 0;
+    const canvas = el("canvas", {
+        width: Math.ceil((left + width + over + 16) * ratio),
+        height: Math.ceil((head + height + 16) * ratio),
+      }),
+      brush = canvas.getContext("2d");
     brush.fillStyle = this.css("--paper");
     brush.fillRect(0, 0, canvas.width, canvas.height);
     const cells = el("canvas", { width: Math.ceil(width * ratio), height: Math.ceil(height * ratio) });
@@ -963,8 +1976,10 @@ class View {
     brush.fillText(this.payload.title || this.nameOf(this.state.map), 12, 22);
     brush.font = pen.font;
     brush.textAlign = "right";
-    const rowStep = Math.max(1, Math.ceil(15 / grid.ch)), columnStep = Math.max(1, Math.ceil((slanted ? 16 : 10) / grid.cw));
-    for (let i = r0; i < r1; i += rowStep) brush.fillText(rows[i], left - 7, head + (i - r0 + 0.5) * grid.ch, left - 10);
+    const rowStep = Math.max(1, Math.ceil(15 / grid.ch)),
+      columnStep = Math.max(1, Math.ceil((slanted ? 16 : 10) / grid.cw));
+    for (let i = r0; i < r1; i += rowStep)
+      brush.fillText(rows[i], left - 7, head + (i - r0 + 0.5) * grid.ch, left - 10);
     for (let j = c0; j < c1; j += columnStep) {
       brush.save();
       brush.translate(left + (j - c0 + 0.5) * grid.cw, head - (slanted ? 6 : 12));
@@ -979,12 +1994,17 @@ class View {
 
 /** Which cell each token falls into, under the switches "whole words" and "hide special tokens"; -1 is hidden. */
 function grouped(tokens, words, special, state) {
-  const group = [], names = [];
+  const group = [],
+    names = [];
   let last = null;
   tokens.forEach((token, i) => {
-    if (state.bare && special[i]) { group.push(-1); return; }
+    if (state.bare && special[i]) {
+      group.push(-1);
+      return;
+    }
     const own = state.words && words ? words[i] : i;
-    if (own === last) names[names.length - 1] += token; else names.push(token);
+    if (own === last) names[names.length - 1] += token;
+    else names.push(token);
     last = own;
     group.push(names.length - 1);
   });
@@ -993,13 +2013,19 @@ function grouped(tokens, words, special, state) {
 
 function spans(tokens, cells) {
   const first = (i) => Math.ceil((i * tokens.length) / cells);
-  return Array.from({ length: cells }, (_, i) => (first(i + 1) - first(i) > 1 ? `${tokens[first(i)]} … (${first(i) + 1}–${first(i + 1)})` : tokens[first(i)]));
+  return Array.from({ length: cells }, (_, i) =>
+    first(i + 1) - first(i) > 1 ? `${tokens[first(i)]} … (${first(i) + 1}–${first(i + 1)})` : tokens[first(i)],
+  );
 }
 
 // ---------------------------------------------------------------- the walk-through, in the open
 
 const times = (x, w) => x.map((row) => w[0].map((_, j) => sum(row.map((v, i) => v * w[i][j]))));
-const dot = (x, y) => { let total = 0; for (let i = 0; i < x.length; i++) total += x[i] * y[i]; return total; };
+const dot = (x, y) => {
+  let total = 0;
+  for (let i = 0; i < x.length; i++) total += x[i] * y[i];
+  return total;
+};
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 
 /** a → q, k, v → scores → weights → b, as the formulas say. */
@@ -1015,49 +2041,90 @@ export function walkThrough({ a, W, allowed, identity }, score, normalizer) {
 /** The score as a function of the places of a query and a key. */
 function scoreOf(s, q, k) {
   switch (s.kind) {
-    case "Dot": return (i, j) => dot(q[i], k[j]);
-    case "ScaledDot": return (i, j) => dot(q[i], k[j]) * (s.scale ?? 1 / Math.sqrt(k[j].length));
-    case "Bilinear": { const folded = times(q, s.weight); return (i, j) => dot(folded[i], k[j]); }
-    case "TanhSum": return (i, j) => sum(s.v[0].map((v, c) => v * Math.tanh(q[i][c] + k[j][c])));
+    case "Dot":
+      return (i, j) => dot(q[i], k[j]);
+    case "ScaledDot":
+      return (i, j) => dot(q[i], k[j]) * (s.scale ?? 1 / Math.sqrt(k[j].length));
+    case "Bilinear": {
+      const folded = times(q, s.weight);
+      return (i, j) => dot(folded[i], k[j]);
+    }
+    case "TanhSum":
+      return (i, j) => sum(s.v[0].map((v, c) => v * Math.tanh(q[i][c] + k[j][c])));
     case "Additive": {
-      const a = times(q, s.w_q), b = times(k, s.w_k);
+      const a = times(q, s.w_q),
+        b = times(k, s.w_k);
       return (i, j) => sum(s.v[0].map((v, c) => v * Math.tanh(a[i][c] + b[j][c] + s.b[0][c])));
     }
     case "Gated": {
-      const gate = s.gate.map(([x]) => x), d = q[0].length;
+      const gate = s.gate.map(([x]) => x),
+        d = q[0].length;
       return (i, j) => sigmoid(dot(q[i], gate.slice(0, d)) + dot(k[j], gate.slice(d))) * dot(q[i], k[j]);
     }
-    case "Gaussian": return (i, j) => -sum(Array.from(q[i], (x, c) => (x - k[j][c]) ** 2)) / (2 * s.sigma ** 2);
-    case "Exact": return (i, j) => (Array.from(q[i]).every((x, c) => x === k[j][c]) ? 1 : 0);
-    case "SoftCap": { const inner = scoreOf(s.score, q, k); return (i, j) => s.cap * Math.tanh(inner(i, j) / s.cap); }
-    case "Biased": { const inner = scoreOf(s.score, q, k); return (i, j) => inner(i, j) + s.bias[i][j]; }
-    default: return (i, j) => s.given[i][j];  // a score of one's own: torch's numbers
+    case "Gaussian":
+      return (i, j) => -sum(Array.from(q[i], (x, c) => (x - k[j][c]) ** 2)) / (2 * s.sigma ** 2);
+    case "Exact":
+      return (i, j) => (Array.from(q[i]).every((x, c) => x === k[j][c]) ? 1 : 0);
+    case "SoftCap": {
+      const inner = scoreOf(s.score, q, k);
+      return (i, j) => s.cap * Math.tanh(inner(i, j) / s.cap);
+    }
+    case "Biased": {
+      const inner = scoreOf(s.score, q, k);
+      return (i, j) => inner(i, j) + s.bias[i][j];
+    }
+    default:
+      return (i, j) => s.given[i][j]; // a score of one's own: torch's numbers
   }
 }
 
 function normalize(normalizer, row, allowed) {
-  const places = [...row.keys()].filter((j) => allowed[j]), weights = new Float64Array(row.length);
+  const places = [...row.keys()].filter((j) => allowed[j]),
+    weights = new Float64Array(row.length);
   if (!places.length) return weights;
-  const s = places.map((j) => row[j]), top = Math.max(...s);
-  const set = (values) => { places.forEach((j, n) => { weights[j] = values[n]; }); return weights; };
+  const s = places.map((j) => row[j]),
+    top = Math.max(...s);
+  const set = (values) => {
+    places.forEach((j, n) => {
+      weights[j] = values[n];
+    });
+    return weights;
+  };
   switch (normalizer.kind) {
     case "Softmax": {
-      const most = normalizer.sink == null ? top : Math.max(top, normalizer.sink), raised = s.map((x) => Math.exp(x - most));
+      const most = normalizer.sink == null ? top : Math.max(top, normalizer.sink),
+        raised = s.map((x) => Math.exp(x - most));
       const total = sum(raised) + (normalizer.sink == null ? 0 : Math.exp(normalizer.sink - most));
       return set(raised.map((x) => x / total));
     }
-    case "Identity": return set(s);
-    case "ReLU": return set(s.map((x) => Math.max(x, 0)));
-    case "Sigmoid": return set(s.map((x) => sigmoid(x + normalizer.bias)));
+    case "Identity":
+      return set(s);
+    case "ReLU":
+      return set(s.map((x) => Math.max(x, 0)));
+    case "Sigmoid":
+      return set(s.map((x) => sigmoid(x + normalizer.bias)));
     case "Entmax": {
-      const { alpha } = normalizer, z = s.map((x) => (alpha - 1) * (x - top)), power = 1 / (alpha - 1), raised = (t) => z.map((x) => Math.max(x - t, 0) ** power);
-      let low = -1, high = 0;  // the sum falls from at least 1 to 0 between these
-      for (let n = 0; n < 200; n++) { const t = (low + high) / 2; if (sum(raised(t)) > 1) low = t; else high = t; }
-      const w = raised((low + high) / 2), total = sum(w);
+      const { alpha } = normalizer,
+        z = s.map((x) => (alpha - 1) * (x - top)),
+        power = 1 / (alpha - 1),
+        raised = (t) => z.map((x) => Math.max(x - t, 0) ** power);
+      let low = -1,
+        high = 0; // the sum falls from at least 1 to 0 between these
+      for (let n = 0; n < 200; n++) {
+        const t = (low + high) / 2;
+        if (sum(raised(t)) > 1) low = t;
+        else high = t;
+      }
+      const w = raised((low + high) / 2),
+        total = sum(w);
       return set(w.map((x) => x / total));
     }
-    case "Hard": { const best = s.indexOf(top); return set(s.map((_, n) => (n === best ? 1 : 0))); }
-    default: throw new Error(`no normalizer is called ${normalizer.kind}`);
+    case "Hard": {
+      const best = s.indexOf(top);
+      return set(s.map((_, n) => (n === best ? 1 : 0)));
+    }
+    default:
+      throw new Error(`no normalizer is called ${normalizer.kind}`);
   }
 }
 
