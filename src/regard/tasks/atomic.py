@@ -6,12 +6,23 @@ What a killed process leaves behind begins with one of `LEFTOVERS`; `clean_up` r
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+
+from regard.core.shapes import InputError
+
+CURES = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EROFS: "choose a folder that can be written to",
+    errno.EACCES: "choose a folder that you may write to",
+    errno.EPERM: "choose a folder that you may write to",
+}
 
 WRITING, REMOVING = LEFTOVERS = (".writing-", ".removing-")
 
@@ -23,6 +34,10 @@ def write_whole(path: Path, data: bytes) -> None:
         _write(temporary, data)
         os.replace(temporary, path)
         sync_folder(path.parent)
+    except OSError as error:
+        raise InputError(
+            f"{path}: not written: {error.strerror or error}; {cure(error)}: what was there before is intact"
+        ) from error
     finally:
         with suppress(OSError):  # after the rename there is nothing left to remove
             temporary.unlink()
@@ -51,10 +66,17 @@ def remove_folder(path: Path) -> None:
 
 def make_folder(path: Path) -> None:
     """The folder and its parents, each of them durable."""
-    if not path.is_dir():
-        make_folder(path.parent)
-        path.mkdir(exist_ok=True)
-        sync_folder(path.parent)
+    try:
+        if not path.is_dir():
+            make_folder(path.parent)
+            path.mkdir(exist_ok=True)
+            sync_folder(path.parent)
+    except OSError as error:
+        raise InputError(f"{path}: the folder was not made: {error.strerror or error}; {cure(error)}") from error
+
+
+def cure(error: OSError) -> str:
+    return CURES.get(error.errno or 0, "see to the folder")
 
 
 def clean_up(folder: Path) -> None:

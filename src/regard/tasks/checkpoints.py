@@ -10,7 +10,6 @@ One process writes to a folder of checkpoints, any number may read.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import logging
@@ -25,7 +24,7 @@ import torch
 from torch import Tensor
 
 from regard.core.shapes import InputError, MissingError
-from regard.tasks.atomic import clean_up, make_folder, remove_folder, write_folder
+from regard.tasks.atomic import clean_up, cure, make_folder, remove_folder, write_folder
 
 logger = logging.getLogger(__name__)
 
@@ -37,13 +36,6 @@ DTYPES = {
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.bool),
     *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.uint16, torch.uint32, torch.uint64),
     *(torch.float8_e4m3fn, torch.float8_e5m2),
-}
-CURES = {
-    errno.ENOSPC: "free some space",
-    errno.EDQUOT: "free some space",
-    errno.EROFS: "choose a folder that can be written to",
-    errno.EACCES: "choose a folder that you may write to",
-    errno.EPERM: "choose a folder that you may write to",
 }
 
 
@@ -91,9 +83,8 @@ def save(folder: Path | str, step: int, state: Mapping[str, Any], keep: int = 3,
         path = _free(folder, step)
         write_folder(path, files)
     except OSError as error:
-        cure = CURES.get(error.errno or 0, "see to the folder")
         raise InputError(
-            f"{folder}: step {step} was not saved: {error.strerror or error}; {cure} and resume: "
+            f"{folder}: step {step} was not saved: {error.strerror or error}; {cure(error)} and resume: "
             f"the earlier checkpoints are intact"
         ) from error
     _prune([*earlier, _Entry(path, step, number, best, None, sums)], keep)

@@ -179,11 +179,21 @@ def to_toml(config: Any) -> str:
 
 
 def write(path: Path | str, config: Any) -> None:
-    path = Path(path)
-    try:
-        write_whole(path, to_toml(config).encode("utf-8"))
-    except OSError as error:
-        raise InputError(f"{path}: not written: {error.strerror or error}; what was there is intact") from error
+    write_whole(Path(path), to_toml(config).encode("utf-8"))
+
+
+def keys(cls: type = Run, section: tuple[str, ...] = ()) -> list[tuple[str, str, str | None]]:
+    """Every key, what it may hold, and what it is where nothing is said (None: it must be given)."""
+    found: list[tuple[str, str, str | None]] = []
+    types = _types(cls)
+    for each in fields(cls):
+        hint, where = types[each.name], (*section, each.name)
+        if is_dataclass(hint) and isinstance(hint, type):
+            found += keys(hint, where)
+        else:
+            default = None if each.default is MISSING else "none" if each.default is None else _text(each.default)
+            found.append((".".join(where), _said(hint), default))
+    return found
 
 
 # Names

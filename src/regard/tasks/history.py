@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from regard.core.shapes import InputError
-from regard.tasks.atomic import write_whole
+from regard.tasks.atomic import cure, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ class History:
 
     def __init__(self, folder: Path, step: int, writes: bool = True) -> None:
         self.folder, self.writes = folder, writes
-        self.lines = [line for line in read(folder) if line.get("step", 0) <= step] if writes else []
+        self.lines = [line for line in read(folder) if line["step"] <= step] if writes else []
         self._new: list[dict[str, Any]] = []
         if writes:
             text = "".join(json.dumps(line) + "\n" for line in self.lines)
@@ -38,7 +39,7 @@ class History:
             with open(path, "a", encoding="utf-8") as file:
                 file.writelines(json.dumps(line) + "\n" for line in self._new)
         except OSError as error:
-            raise InputError(f"{path}: not written: {error.strerror or error}") from error
+            raise InputError(f"{path}: not written: {error.strerror or error}; {cure(error)}") from error
         self.lines += self._new
         self._new = []
 
@@ -54,13 +55,15 @@ def read(folder: Path) -> list[dict[str, Any]]:
         text = (folder / METRICS).read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return []
+    except OSError as error:
+        raise InputError(f"{folder / METRICS}: {error.strerror or error}; expected the figures of a run") from error
     found = []
     for line in text.splitlines():
         try:
             entry = json.loads(line)
         except ValueError:
             continue
-        if isinstance(entry, dict):
+        if isinstance(entry, dict) and type(entry.get("step")) is int:
             found.append(entry)
     return found
 
@@ -83,7 +86,9 @@ def draw(lines: list[dict[str, Any]], path: Path) -> None:
     axes.set_ylabel("loss for each word")
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
-    FigureCanvasAgg(figure).print_png(path)
+    png = BytesIO()
+    FigureCanvasAgg(figure).print_png(png)
+    write_whole(path, png.getvalue())
 
 
 def _short(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ class Trained:
     task: Task
     network: nn.Module
     path: Path
+    figures: dict[str, Any] = field(default_factory=dict)  # on the validation data, where it was just trained
 
     def __call__(self, text: str | Sequence[str], **options: Any) -> Any:
         texts = [text] if isinstance(text, str) else list(text)
@@ -61,7 +62,7 @@ def describe(folder: Path, task: Task) -> None:
     make_folder(folder)
     task.tokenizer.save(folder / tokenizers.FILE)
     state = {"format": FORMAT, "task": task.name, "model": asdict(task.model), **task.state()}
-    _write(folder / CONFIG, (json.dumps(state, indent=1, ensure_ascii=False) + "\n").encode())
+    write_whole(folder / CONFIG, (json.dumps(state, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 def save_weights(folder: Path, state: Mapping[str, Tensor], half: bool = False) -> None:
@@ -70,7 +71,7 @@ def save_weights(folder: Path, state: Mapping[str, Tensor], half: bool = False) 
         name: (tensor.half() if half and tensor.is_floating_point() else tensor).detach().cpu().contiguous().clone()
         for name, tensor in state.items()
     }
-    _write(folder / WEIGHTS, _safetensors().torch.save(own))
+    write_whole(folder / WEIGHTS, _safetensors().torch.save(own))
 
 
 def save(folder: Path | str, trained: Trained, half: bool = False) -> None:
@@ -183,13 +184,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise InputError(f"{path}: holds no object; expected the {CONFIG} of a model")
     return state
-
-
-def _write(path: Path, data: bytes) -> None:
-    try:
-        write_whole(path, data)
-    except OSError as error:
-        raise InputError(f"{path}: not written: {error.strerror or error}; what was there is intact") from error
 
 
 def _safetensors() -> Any:

@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from regard.core.shapes import InputError, MissingError
+from regard.tasks.atomic import write_whole
 from regard.tasks.spelling import SURROGATES, Spans, original, spell
 
 if TYPE_CHECKING:
@@ -131,11 +132,7 @@ class Tokenizer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As JSON that the `tokenizers` library reads too; into a folder as tokenizer.json."""
-        path = _file(path)
-        try:
-            path.write_text(self._inner.to_str(pretty=True), encoding="utf-8", newline="\n")
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}; the tokenizer cannot be saved there") from None
+        write_whole(_file(path), self._inner.to_str(pretty=True).encode("utf-8"))
 
     def _spelled(self, text: str) -> tuple[str, Spans | None]:
         """The text as the pieces spell it, and from which of its characters each of those came (None: the same)."""

@@ -257,6 +257,7 @@ class Loop:
         network.to(self.fabric.device)
         figures = scored(self.task, network, valid, examples, self.run.data.tokens) if valid else {}
         network.to("cpu")
+        trained.figures = figures
         if self.fabric.global_rank == 0:
             model.save_weights(self.folder, state)
             write_card(self.folder, self.run, trained, figures, self.place.step, self.place.seconds)
