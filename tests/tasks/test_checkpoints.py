@@ -188,6 +188,18 @@ def test_the_newest_and_the_best_are_kept(tmp_path):
         load(tmp_path, 4)
 
 
+def test_one_that_is_passing_pushes_out_no_other_and_goes_when_the_next_is_there(tmp_path):
+    for step in (10, 20):
+        save(tmp_path, step, state_of(step), keep=2, best=step == 10)
+    save(tmp_path, 23, state_of(23), keep=2, passing=True)
+    assert load(tmp_path).step == 23
+    assert checkpoints.steps(tmp_path) == [10, 20]
+    save(tmp_path, 25, state_of(25), keep=2, passing=True)
+    assert names(tmp_path) == ["step-000010", "step-000020", "step-000025"]
+    save(tmp_path, 30, state_of(30), keep=2)
+    assert names(tmp_path) == ["step-000010", "step-000020", "step-000030"]
+
+
 def test_last_is_what_was_saved_last_not_the_largest_step(tmp_path):
     save(tmp_path, 200, state_of(200))
     save(tmp_path, 110, state_of(110))  # the run went back to an earlier one
@@ -428,7 +440,7 @@ def test_a_damaged_file_with_the_right_sums_never_crashes(tmp_path, file):
     assert refused > 50
 
 
-HEAD = {"format": checkpoints.FORMAT, "step": 1, "number": 1, "best": False}
+HEAD = {"format": checkpoints.FORMAT, "step": 1, "number": 1, "best": False, "passing": False}
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ def mean_of(folder: Path, last: int = 0, best: bool = False) -> dict[str, Tensor
     """The weights of a run: the mean of its `last` checkpoints; 0: of one, the best if there is such a one."""
     if last <= 1:
         return checkpoints.load(folder, "best" if best else "last").state["model"]
-    steps = checkpoints.steps(folder)[-last:]
+    steps = list(dict.fromkeys(reversed(checkpoints.steps(folder))))[:last]  # each once, the newest first
     if not steps:
         raise InputError(f"{folder}: no checkpoint here; expected a run that has trained")
     sums: dict[str, Tensor] = {}
@@ -22,5 +22,5 @@ def mean_of(folder: Path, last: int = 0, best: bool = False) -> dict[str, Tensor
         for name, tensor in checkpoints.load(folder, step).state["model"].items():
             share = tensor.double() / len(steps) if tensor.is_floating_point() else tensor
             sums[name] = sums[name] + share if name in sums and tensor.is_floating_point() else share
-    like = checkpoints.load(folder, steps[-1]).state["model"]
+    like = checkpoints.load(folder, steps[0]).state["model"]
     return {name: total.to(like[name].dtype) for name, total in sums.items()}

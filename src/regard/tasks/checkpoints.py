@@ -57,13 +57,24 @@ class _Entry:
     step: int
     number: int  # the n-th save of the folder; steps do not tell the order, since a run may go back to an earlier one
     best: bool
+    passing: bool
     structure: Any
     sums: Mapping[str, str]
 
 
-def save(folder: Path | str, step: int, state: Mapping[str, Any], keep: int = 3, *, best: bool = False) -> Path:
+def save(
+    folder: Path | str,
+    step: int,
+    state: Mapping[str, Any],
+    keep: int = 3,
+    *,
+    best: bool = False,
+    passing: bool = False,
+) -> Path:
     """Write a checkpoint and return its folder. Kept are the newest `keep` and the newest that was `best`.
 
+    One that is `passing` (a run was stopped where it happened to be) pushes out no other, and goes when the next
+    one is there: a run that was stopped leaves the same checkpoints as one that was not.
     `state`: dicts (keys may be numbers), lists, tuples, tensors, texts, numbers, None, as deep as you like.
     A tensor that occurs twice is stored once, and is one tensor again after `load`.
     """
@@ -76,7 +87,8 @@ def save(folder: Path | str, step: int, state: Mapping[str, Any], keep: int = 3,
         clean_up(folder)
         earlier = [entry for path in _named(folder) if (entry := _try_entry(path))]
         number = 1 + max((entry.number for entry in earlier), default=0)
-        head = {"format": FORMAT, "step": step, "number": number, "best": best, "state": structure}
+        kind = {"best": best, "passing": passing}
+        head = {"format": FORMAT, "step": step, "number": number, **kind, "state": structure}
         files = {STATE: json.dumps(head).encode("ascii"), TENSORS: _serialized(tensors)}
         sums = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
         files[SUMS] = _listed(sums)
@@ -87,7 +99,7 @@ def save(folder: Path | str, step: int, state: Mapping[str, Any], keep: int = 3,
             f"{folder}: step {step} was not saved: {error.strerror or error}; {cure(error)} and resume: "
             f"the earlier checkpoints are intact"
         ) from error
-    _prune([*earlier, _Entry(path, step, number, best, None, sums)], keep)
+    _prune([*earlier, _Entry(path, step, number, best, passing, None, sums)], keep)
     return path
 
 
@@ -135,8 +147,9 @@ def load(folder: Path | str, which: Literal["last", "best"] | int = "last") -> C
 
 
 def steps(folder: Path | str) -> list[int]:
-    """The steps of the checkpoints here that are whole as far as their description goes, in the order of saving."""
-    found = [entry for path in _named(Path(folder)) if (entry := _try_entry(path))]
+    """The steps of the checkpoints here that are whole as far as their description goes, in the order of saving;
+    without what is passing."""
+    found = [entry for path in _named(Path(folder)) if (entry := _try_entry(path)) and not entry.passing]
     return [entry.step for entry in sorted(found, key=lambda entry: entry.number)]
 
 
@@ -169,7 +182,8 @@ def _free(folder: Path, step: int) -> Path:
 def _prune(entries: list[_Entry], keep: int) -> None:
     """Called once the newest is durable. What cannot be read is left for a person to look at."""
     newest = sorted(entries, key=lambda entry: entry.number, reverse=True)
-    kept = newest[:keep] + [entry for entry in newest if entry.best][:1]
+    staying = [entry for entry in newest if not entry.passing]
+    kept = newest[:1] + staying[:keep] + [entry for entry in staying if entry.best][:1]
     for entry in newest:
         if entry not in kept:
             try:
@@ -219,13 +233,14 @@ def _entry(path: Path) -> _Entry:
     try:
         head = json.loads(text)
         form = head["format"]
-        entry = _Entry(path, head["step"], head["number"], head["best"], head["state"], sums)
+        entry = _Entry(path, head["step"], head["number"], head["best"], head["passing"], head["state"], sums)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _broken(path / STATE, "is not the description of a checkpoint") from None
     if form != FORMAT:
         raise _broken(path / STATE, f"is not written as {FORMAT!r}")
-    if type(entry.step) is not int or type(entry.number) is not int or type(entry.best) is not bool:
-        raise _broken(path / STATE, "its step, number or best is of the wrong type")
+    kinds = tuple(map(type, (entry.step, entry.number, entry.best, entry.passing)))
+    if kinds != (int, int, bool, bool):
+        raise _broken(path / STATE, "its step, number, best or passing is of the wrong type")
     return entry
 
 

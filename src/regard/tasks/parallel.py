@@ -99,6 +99,13 @@ def spread(tensor: Tensor, like: Tensor) -> Tensor:
     return distribute_tensor(tensor.to(like.device), like.device_mesh, like.placements)  # pyright: ignore
 
 
+def together(fabric: Any, *numbers: float) -> list[float]:
+    """Sums over the processes, in one round."""
+    if fabric.world_size == 1:
+        return list(numbers)
+    return fabric.all_reduce(torch.tensor(numbers, dtype=torch.float64, device=fabric.device), reduce_op="sum").tolist()
+
+
 def weights(network: nn.Module) -> dict[str, Tensor]:
     return {name: whole(tensor) for name, tensor in bare(network).state_dict().items()}
 

@@ -22,8 +22,9 @@ import torch
 from torch import nn
 
 from regard.core.shapes import InputError
-from regard.tasks import checkpoints, config, model, networks, parallel
+from regard.tasks import checkpoints, config, model, networks, parallel, tokenizers
 from regard.tasks.ahead import ahead
+from regard.tasks.atomic import LEFTOVERS, clean_up, make_folder
 from regard.tasks.averaging import mean_of
 from regard.tasks.batches import Batches
 from regard.tasks.card import write_card
@@ -80,9 +81,10 @@ def train(run: Run, folder: Path | str, report: Callable[[Progress], None] = lam
     """
     folder = Path(folder)
     fabric = parallel.start(run.machine)
-    run, task, embedding = _task_of(resolved(run), folder, fabric)
+    run, task, embedding = _task_of(resolved(run), folder)
     batches, valid, examples = _data(run, task)
     run = _schedule(run, batches)
+    fabric.barrier()  # all have seen whether a run was here before one begins
     if fabric.global_rank == 0:
         _describe(run, folder, task)
 
@@ -124,7 +126,7 @@ class Loop:
         run, place, steps = self.run, self.place, self.steps
         windows = ahead(self._windows(batches))
         rate = Rate()
-        while place.step < steps and not self._over():
+        while place.step < steps and not self._over() and not self._tired():
             started = time.perf_counter()
             window, epochs = next(windows)
             units = sum(batch.units for batch in window)
@@ -135,9 +137,10 @@ class Loop:
                 place.micro = micro + 1
                 if self.fabric.world_size == 1 and place.micro < len(window) and asked():
                     self._stop()
-            self._step()
+            loss, wished = parallel.together(self.fabric, place.loss, float(asked()))
+            self._step(loss)
             place.step, place.micro, (place.epoch, place.batch) = place.step + 1, 0, epochs
-            loss, place.loss = place.loss, 0.0
+            place.loss = 0.0
             place.seconds += time.perf_counter() - started
             speed = rate.add(sum(batch.source.numel() + batch.target.numel() for batch in window))
             left = (time.perf_counter() - started) if not speed else self._left(rate)
@@ -149,11 +152,10 @@ class Loop:
             if place.step % run.checkpoint.every == 0 or figures or done:
                 self._save(best=bool(figures) and place.since == 0)
             self.report(Progress(place.step, steps, loss, speed, left, figures))
-            if run.schedule.patience is not None and place.since >= run.schedule.patience:
-                logger.warning("no improvement in %d evaluations: stopped at step %d", place.since, place.step)
-                return
-            if self._anyone(asked()):
+            if wished:
                 self._stop()
+        if self._tired():
+            logger.warning("no improvement in %d evaluations: stopped at step %d", place.since, place.step)
 
     @property
     def steps(self) -> int:
@@ -184,14 +186,24 @@ class Loop:
             fabric.backward(loss * fabric.world_size)  # which averages over the processes
         self.place.loss += float(loss.detach())
 
-    def _step(self) -> None:
+    def _step(self, loss: float) -> None:
+        self._check("loss", loss)
         self.rate = rate_at(self.place.step + 1, self.steps, self.run.optim, self._gone())
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate
-        if self.run.optim.clip is not None:
-            nn.utils.clip_grad_norm_(self.network.parameters(), self.run.optim.clip)
+        clip = math.inf if self.run.optim.clip is None else self.run.optim.clip
+        norm = nn.utils.clip_grad_norm_(self.network.parameters(), clip)
+        self._check("gradient's norm", float(parallel.whole(norm)))
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
+
+    def _check(self, what: str, number: float) -> None:
+        """Before the weights are touched: what is saved is finite."""
+        if not math.isfinite(number):
+            raise InputError(
+                f"{self.folder}: at step {self.place.step + 1} the {what} is {number}: training diverged, and would do "
+                f"so again; begin in another folder, with a smaller optim.lr, a longer optim.warmup or optim.clip=1"
+            )
 
     def _evaluate(self, valid: list[Item], examples: list[Any]) -> dict[str, Any]:
         """Every process does all of it: the same numbers, and no one waits for another."""
@@ -210,7 +222,7 @@ class Loop:
         plain.load_state_dict(parallel.weights(self.network))
         return plain
 
-    def _save(self, best: bool = False) -> None:
+    def _save(self, best: bool = False, passing: bool = False) -> None:
         state = {
             "place": self.place.state(),
             "model": parallel.weights(self.network),
@@ -219,18 +231,17 @@ class Loop:
         }
         if self.fabric.global_rank == 0:
             keep = max(self.run.checkpoint.keep, self.run.schedule.average)
-            checkpoints.save(self.folder / CHECKPOINTS, self.place.step, state, keep, best=best)
-            self.history.flush()
+            self.history.flush()  # first: lines of later steps than the checkpoint's are forgotten, none is missing
+            checkpoints.save(self.folder / CHECKPOINTS, self.place.step, state, keep, best=best, passing=passing)
 
     def _stop(self) -> None:
-        self._save()
+        self._save(passing=True)
         self.fabric.barrier()
         raise Stopped(f"stopped at step {self.place.step} of {self.steps}, and saved; the same command goes on")
 
-    def _anyone(self, asked: bool) -> bool:
-        if self.fabric.world_size == 1:
-            return asked
-        return bool(self.fabric.all_reduce(torch.tensor(float(asked), device=self.fabric.device), reduce_op="sum") > 0)
+    def _tired(self) -> bool:
+        patience = self.run.schedule.patience
+        return patience is not None and self.place.since >= patience
 
     def _over(self) -> bool:
         return self._gone() >= 1
@@ -339,7 +350,7 @@ def stop_asked() -> Iterator[Callable[[], bool]]:
 # Before the first step
 
 
-def _task_of(run: Run, folder: Path, fabric: Any) -> tuple[Run, Task, nn.Module | None]:
+def _task_of(run: Run, folder: Path) -> tuple[Run, Task, nn.Module | None]:
     """The task that is trained here already, or a new one from the data."""
     earlier = folder / RUN
     if earlier.exists():
@@ -354,10 +365,21 @@ def _task_of(run: Run, folder: Path, fabric: Any) -> tuple[Run, Task, nn.Module 
             frozen = run.data.frozen
             getattr(embedding, "vectors", embedding).weight.requires_grad_(not frozen)
         return replace(run, schedule=before.schedule, optim=before.optim), task, embedding
-    if folder.exists() and any(folder.iterdir()):
+    if not _empty(folder):
         raise InputError(f"{folder}: not empty, and no run is in it; expected a new folder, or one with a {RUN}")
     task, vectors = prepare(run)
     return run, task, networks.embedding_of(task.model, vectors)
+
+
+def _empty(folder: Path) -> bool:
+    """Also where a run was killed before it had written all that it begins with."""
+    try:
+        names = {path.name for path in folder.iterdir() if not path.name.startswith(LEFTOVERS)}
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror or error}; expected a folder for the run") from error
+    return names <= {model.CONFIG, tokenizers.FILE}
 
 
 def checkpoint_there(folder: Path) -> bool:
@@ -365,7 +387,7 @@ def checkpoint_there(folder: Path) -> bool:
 
 
 def _same(run: Run, before: Run, path: Path) -> None:
-    """A run that goes on is the run that began; only the machine, the files' places and the card may change."""
+    """A run that goes on is the run that began; only the machine, the card and how it is saved may change."""
 
     def essence(run: Run) -> dict[str, Any]:
         lines = config.to_toml(
@@ -395,6 +417,8 @@ def _data(run: Run, task: Task) -> tuple[Batches, list[Item], list[Any]]:
         return batches, [], []
     examples = list(task.read(run.data.valid, labels))
     valid = [item for item in map(task.encode, examples) if len(item) <= run.data.longest]
+    if not valid:
+        raise InputError(f"{run.data.valid[0]}: all examples are longer than data.longest={run.data.longest}")
     return batches, valid, examples[: run.schedule.written]
 
 
@@ -410,6 +434,8 @@ def _schedule(run: Run, batches: Batches) -> Run:
 
 
 def _describe(run: Run, folder: Path, task: Task) -> None:
+    make_folder(folder)
+    clean_up(folder)
     model.describe(folder, task)
     config.write(folder / RUN, run)
 
