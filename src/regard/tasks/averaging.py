@@ -17,10 +17,11 @@ def mean_of(folder: Path, last: int = 0, best: bool = False) -> dict[str, Tensor
     steps = list(dict.fromkeys(reversed(checkpoints.steps(folder))))[:last]  # each once, the newest first
     if not steps:
         raise InputError(f"{folder}: no checkpoint here; expected a run that has trained")
-    sums: dict[str, Tensor] = {}
-    for step in steps:
-        for name, tensor in checkpoints.load(folder, step).state["model"].items():
-            share = tensor.double() / len(steps) if tensor.is_floating_point() else tensor
-            sums[name] = sums[name] + share if name in sums and tensor.is_floating_point() else share
-    like = checkpoints.load(folder, steps[0]).state["model"]
-    return {name: total.to(like[name].dtype) for name, total in sums.items()}
+    states = (checkpoints.load(folder, step).state["model"] for step in steps)
+    newest = next(states)
+    sums = {name: tensor.double() for name, tensor in newest.items() if tensor.is_floating_point()}
+    for state in states:
+        for name in sums:
+            sums[name] += state[name].double()
+    # Whole numbers have no mean.
+    return newest | {name: (total / len(steps)).to(newest[name].dtype) for name, total in sums.items()}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from regard.core.shapes import InputError, MissingError
-from regard.tasks.files import PathLike, read_lines
+from regard.tasks.files import PathLike, read_lines, shown
 
+LINK = re.compile(r"([1-9]\d{0,8})([-p])([1-9]\d{0,8})", re.ASCII)
 Links = frozenset[tuple[int, int]]  # (source word, target word), from 0
 
 
@@ -56,13 +58,12 @@ def read_gold(path: PathLike) -> list[Gold]:
     for line in read_lines(path):
         sure, every = set(), set()
         for link in line.text.split():
-            mark = "-" if "-" in link else "p"
-            i, found, j = link.partition(mark)
-            if not found or not (i.isascii() and j.isascii() and i.isdigit() and j.isdigit()) or "0" in (i, j):
-                raise line.error(f"{link!r} is no link; expected i-j (sure) or ipj (possible), counted from 1")
-            pair = int(i) - 1, int(j) - 1
+            found = LINK.fullmatch(link)
+            if not found:
+                raise line.error(f"{shown(link)} is no link; expected i-j (sure) or ipj (possible), counted from 1")
+            pair = int(found[1]) - 1, int(found[3]) - 1
             every.add(pair)
-            if mark == "-":
+            if found[2] == "-":
                 sure.add(pair)
         gold.append(Gold(frozenset(sure), frozenset(every)))
     if not gold:
