@@ -51,12 +51,12 @@ def walk(
             raise InputError(f"no {name} is called {given!r}; {nearest(given, known)}")
     tour = take(text, score, normalizer, mask, form, layout, width, seed)
     if json:
-        print(_as_json(tour))
+        print(as_json(tour))
     else:
         _Guide(tour, Console(highlight=False)).lead()
 
 
-def _as_json(tour: Tour) -> str:
+def as_json(tour: Tour) -> str:
     steps = {f.name: getattr(tour.steps, f.name) for f in fields(tour.steps)}
     own = {
         part: {name: p.tolist() for name, p in module.named_parameters()}
