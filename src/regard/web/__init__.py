@@ -1,0 +1,1 @@
+"""The page and its HTTP API: the operations of regard.web.operations, one route for each, behind a guard."""
