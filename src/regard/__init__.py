@@ -1,6 +1,11 @@
 """Any attention mechanism, at fused speed, in linear memory, and you can see it."""
 
+from __future__ import annotations
+
 __version__ = "0.1.0"
+
+import os
+from typing import TYPE_CHECKING
 
 from regard import masks, normalizers, scores
 from regard.core.shapes import (
@@ -19,6 +24,9 @@ from regard.inspection import attention_summary, attention_weights
 from regard.recording import Record, Records, record
 from regard.sampling import Sample, sample_attention
 from regard.steps import Steps, step_by_step
+
+if TYPE_CHECKING:
+    from regard.tasks.model import Trained
 
 __all__ = [
     "Answer",
@@ -40,6 +48,7 @@ __all__ = [
     "attention_summary",
     "attention_weights",
     "explain",
+    "load",
     "masks",
     "normalizers",
     "record",
@@ -47,3 +56,13 @@ __all__ = [
     "scores",
     "step_by_step",
 ]
+
+
+def load(model: str | os.PathLike[str]) -> Trained:
+    """A trained model, ready to answer: the name of one that is shipped, or the folder of one of your own.
+
+    `load("en-fr")("The cat sleeps.").output` is the translation.
+    """
+    from regard.pretrained import load as load_
+
+    return load_(model)

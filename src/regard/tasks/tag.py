@@ -114,7 +114,8 @@ class Tag(Task):
         with record(network.eval()) as records:
             network.reader(source, torch.tensor([len(answer.source)], device=source.device))  # pyright: ignore
         names = tuple(map(self.tokenizer.piece, answer.source))
-        return [Attended(r.name, names, names, mean_heads(r).cpu()) for r in reversed(list(records))]
+        words = members(self.tokenizer.encode_words(words_of(answer.text)))
+        return [Attended(r.name, names, names, mean_heads(r).cpu(), words, words) for r in reversed(list(records))]
 
 
 def part(encoded: Encoded, words: Sequence[range]) -> Encoded:

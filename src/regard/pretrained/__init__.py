@@ -1,0 +1,71 @@
+"""The models that come with the library, by name. index.json, beside this file, says what there is:
+
+    {"en-fr": {"folder": "en-fr", "task": "translate", "to": ["fr"], "about": "English to French"}}
+
+The first one of a task is what its verb takes where no model is named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.core.shapes import InputError
+from regard.mechanisms import nearest
+
+if TYPE_CHECKING:
+    from regard.tasks.model import Trained
+
+HERE = Path(__file__).parent
+INDEX = "index.json"
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """One line of the index."""
+
+    name: str
+    folder: Path
+    task: str
+    to: tuple[str, ...] = ()  # the languages that it translates into
+    about: str = ""
+
+
+@cache
+def names(here: Path = HERE) -> dict[str, Shipped]:
+    """All models that are there. A name is looked up here and nowhere else: it never becomes part of a path."""
+    listed = json.loads((here / INDEX).read_text(encoding="utf-8"))
+    folders = {path.name: path for path in here.iterdir() if path.is_dir()}
+    return {
+        name: Shipped(name, folders[line["folder"]], line["task"], tuple(line.get("to", ())), line.get("about", ""))
+        for name, line in listed.items()
+        if line["folder"] in folders
+    }
+
+
+def default(task: str, to: str | None = None) -> Shipped | None:
+    """The first model for a task; into this language, if one is asked for."""
+    fitting = (one for one in names().values() if one.task == task and (to is None or to in one.to))
+    return next(fitting, None)
+
+
+def folder(model: str | os.PathLike[str]) -> Path:
+    """Where a model is: a name of the index, or a path. A name wins; write ./name for the folder."""
+    if isinstance(model, str) and model in names():
+        return names()[model].folder
+    path = Path(model)
+    if isinstance(model, str) and not path.exists() and len(path.parts) <= 1:
+        known = f"of those that are shipped, {nearest(model, names())}" if names() else "none is shipped"
+        raise InputError(f"no model {model!r}: no such folder here, and no such name; {known}")
+    return path
+
+
+def load(model: str | os.PathLike[str]) -> Trained:
+    """A trained model, ready to answer."""
+    from regard.tasks.model import load as load_
+
+    return load_(folder(model))
