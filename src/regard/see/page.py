@@ -19,8 +19,11 @@ from regard.see.terminal import heatmap
 
 THEMES = ("auto", "light", "dark")
 START = """
-const view = document.getElementById("view");
-mount(view, JSON.parse(document.getElementById("payload").textContent)).then(() => { view.dataset.ready = "yes"; });
+const view = document.getElementById("view"), sheet = new CSSStyleSheet();
+sheet.replaceSync("body { margin: 0 }");
+document.adoptedStyleSheets = [sheet];
+const payload = JSON.parse(document.getElementById("payload").textContent);
+mount(view, payload, { whole: true }).then(() => { view.dataset.ready = "yes"; });
 """
 
 

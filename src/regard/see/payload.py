@@ -50,6 +50,8 @@ def pack(picture: Picture, theme: str = "auto") -> dict[str, Any]:
                 "weights": _text(largest[i]),
                 "indices": _base64(places[i].to(torch.int32).numpy().tobytes()),
             }
+        if picture.removed is not None:
+            packed["removed"] = _text(picture.removed[i])
         maps.append(packed)
     rolled = None
     if picture.layers is not None and not picture.pooled and weights.shape[1] == weights.shape[2] <= ROLLOUT:

@@ -17,7 +17,17 @@ const VIEWS = {
 const NUMBERS = 34; // pixels of a cell that can carry its number
 const RIBBONS = 64; // words of an alignment that can be read
 const LINES = 60; // tokens on each side between which lines are drawn
+const CELLS = 4096; // cells up to which a saved drawing has a shape for each
 const TABLE = 40; // rows and columns of the table for screen readers
+const SORTS = {
+  order: "layer and head",
+  entropy: "entropy",
+  diagonal: "diagonal",
+  previous: "previous token",
+  first: "first token",
+};
+const FONTS = 'system-ui, "Noto Sans", "DejaVu Sans", sans-serif';
+const CHOICES = { theme: ["auto", "light", "dark"], scale: ["map", "row"], sort: Object.keys(SORTS) };
 const CAUTION = "Weights show where a model looks, not why it decides: attention is not explanation.";
 
 // ---------------------------------------------------------------- small tools
@@ -37,20 +47,26 @@ function fill(node, props, kids) {
     else if (name === "style") for (const [k, v] of Object.entries(value)) node.style.setProperty(k, v);
     else node.setAttribute(name, value === true ? "" : value);
   }
-  node.append(...kids.flat().filter((kid) => kid != null && kid !== false));
+  node.append(...kids.flat(Infinity).filter((kid) => kid != null && kid !== false));
   return node;
 }
 
 const word = (text, props = {}) => el("bdi", { dir: "auto", ...props }, text);
+/** W_q with its q below the line. */
+const math = (text) => text.split(/_(\w+)/).map((part, n) => (n % 2 ? el("sub", {}, part) : part));
 const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 const sum = (xs) => xs.reduce((a, b) => a + b, 0);
-const zeros = (n, m) => Array.from({ length: n }, () => new Float64Array(m));
+const largest = (xs, least = 0) => xs.reduce((a, b) => Math.max(a, b), least);
+const sizes = (xs) => Array.from(xs, Math.abs);
+const share = (x, whole) => (whole ? x / whole : 0);
 
 function show(w, digits = 2) {
   if (!Number.isFinite(w)) return String(w);
   const size = Math.abs(w);
-  if (size !== 0 && size < 0.5 * 10 ** -digits)
-    return digits > 2 ? w.toExponential(1).replace("-", "−") : (w < 0 ? "−" : "") + "<0.01".slice(0, 5);
+  if (size !== 0 && size < 0.5 * 10 ** -digits) {
+    if (digits > 2) return w.toExponential(1).replaceAll("-", "−");
+    if (w > 0) return `<${(10 ** -digits).toFixed(digits)}`; // not nothing
+  }
   return (size >= 1000 ? w.toPrecision(4) : w.toFixed(digits)).replace("-", "−");
 }
 
@@ -140,8 +156,8 @@ class Plane {
 
   /** Rows averaged and columns summed within groups; a group of -1 is left out. */
   merge(rows, columns) {
-    const n = Math.max(-1, ...rows) + 1,
-      m = Math.max(-1, ...columns) + 1;
+    const n = largest(rows, -1) + 1,
+      m = largest(columns, -1) + 1;
     const data = new Float32Array(n * m),
       count = new Float32Array(n);
     for (let i = 0; i < this.n; i++) {
@@ -184,7 +200,38 @@ function linksOf(plane) {
   linked.forEach(([b, j], at) => {
     if (at && j < linked[at - 1][1]) inverted[b] = inverted[linked[at - 1][0]] = true;
   });
-  return { key, inverted, shared: new Set([...count].filter(([, c]) => c > 1).map(([j]) => j)) };
+  const shared = new Set([...count].filter(([, c]) => c > 1).map(([j]) => j));
+  const kindOfRow = (i) => (inverted[i] ? "inverted" : shared.has(key[i]) ? "shared" : "ink"),
+    kindOfColumn = (j) => (shared.has(j) ? "shared" : "ink");
+  return { key, inverted, shared, kindOfRow, kindOfColumn };
+}
+
+/** Ribbons from queries above to keys below: all of one scale, such that none is wider than its word's place. */
+function bandsOf(plane, links, wide, high) {
+  const { n, m } = plane,
+    rows = Array.from({ length: n }, (_, i) => sizes(plane.row(i))),
+    ofRow = rows.map(sum),
+    ofColumn = Array.from({ length: m }, (_, j) => sum(rows.map((row) => row[j])));
+  const unit = 0.8 * wide * Math.min(1 / n / largest(ofRow, 1e-9), 1 / m / largest(ofColumn, 1e-9));
+  const above = ofRow.map((whole, i) => ((i + 0.5) * wide) / n - (unit * whole) / 2),
+    below = ofColumn.map((whole, j) => ((j + 0.5) * wide) / m - (unit * whole) / 2);
+  const bands = [],
+    half = high / 2;
+  rows.forEach((row, i) =>
+    row.forEach((size, j) => {
+      const [x, y, w] = [above[i], below[j], unit * size];
+      above[i] += w;
+      below[j] += w;
+      if (size < 0.01) return;
+      const main = links.key[i] === j,
+        kind = main ? links.kindOfRow(i).replace("ink", "link") : "link";
+      const d =
+        `M${x},0C${x},${half} ${y},${half} ${y},${high}` +
+        `L${y + w},${high}C${y + w},${half} ${x + w},${half} ${x + w},0Z`;
+      bands.push({ i, j, w, main, kind, d });
+    }),
+  );
+  return bands.sort((a, b) => a.main - b.main || a.w - b.w);
 }
 
 function entropyOf(row) {
@@ -216,7 +263,7 @@ function shade(x, stops) {
   return stops[low].map((a, c) => Math.round(a + (stops[low + 1][c] - a) * (place - low)));
 }
 
-function ink([r, g, b]) {
+function inkOn([r, g, b]) {
   const [R, G, B] = [r, g, b].map((c) => (c <= 10 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4));
   return 0.2126 * R + 0.7152 * G + 0.0722 * B < 0.179 ? "#fff" : "#000";
 }
@@ -225,57 +272,111 @@ function ink([r, g, b]) {
 
 const STYLE = `
 :host { display: block; color-scheme: light dark; }
-.root { --paper: #ffffff; --ink: #16181d; --quiet: #565d6b; --edge: #d5d9e0; --soft: #f3f5f8; --hot: #1f5fbf; --mark: #c2410c;
-  --link: #5b7fb5; --inverted: #b45309; --shared: #0f766e;
-  background: var(--paper); color: var(--ink); font: 15px/1.45 system-ui, "Noto Sans", "DejaVu Sans", sans-serif; padding: 14px 18px; text-align: start; }
-.root.dark { --paper: #14161a; --ink: #eceff4; --quiet: #a6aebb; --edge: #363b45; --soft: #1d2026; --hot: #8ab8ff; --mark: #ffb27a;
-  --link: #7ea6e0; --inverted: #ff9e4a; --shared: #4fd1b0; color-scheme: dark; }
+.root {
+  --paper: #ffffff; --ink: #16181d; --quiet: #565d6b; --edge: #d5d9e0; --soft: #f3f5f8; --hot: #1f5fbf;
+  --mark: #c2410c; --link: #5b7fb5; --inverted: #b45309; --shared: #0f766e; background: var(--paper);
+  color: var(--ink); font: 15px/1.45 ${FONTS}; padding: 14px 18px; text-align: start;
+}
+.root.dark {
+  --paper: #14161a; --ink: #eceff4; --quiet: #a6aebb; --edge: #363b45; --soft: #1d2026; --hot: #8ab8ff;
+  --mark: #ffb27a; --link: #7ea6e0; --inverted: #ff9e4a; --shared: #4fd1b0; color-scheme: dark;
+}
 .root.light { color-scheme: light; }
+.root.whole { min-height: 100vh; }
 * { box-sizing: border-box; }
 h1 { font-size: 19px; font-weight: 650; margin: 0; flex: 1 1 auto; overflow-wrap: anywhere; }
 h2 { font-size: 15px; font-weight: 650; margin: 22px 0 4px; }
-p { margin: 4px 0; } .quiet { color: var(--quiet); font-size: 13px; }
+p { margin: 4px 0; }
+.quiet { color: var(--quiet); font-size: 13px; }
 header, .tools, .side-by-side { display: flex; flex-wrap: wrap; gap: 8px 14px; align-items: center; }
-.side-by-side { align-items: flex-start; gap: 20px 28px; }
+.side-by-side { align-items: flex-start; gap: 20px 28px; margin-top: 10px; }
 [role=tablist] { display: flex; flex-wrap: wrap; gap: 2px; border-bottom: 1px solid var(--edge); margin: 10px 0; }
-[role=tab] { border: 0; border-bottom: 3px solid transparent; background: none; padding: 6px 11px; color: var(--quiet); }
+[role=tab] {
+  border: 0; border-bottom: 3px solid transparent; background: none; padding: 6px 11px; color: var(--quiet);
+}
 [role=tab][aria-selected=true] { color: var(--ink); border-color: var(--hot); font-weight: 600; }
 button, select, input { font: inherit; color: inherit; }
-button { cursor: pointer; } button:hover { background: var(--soft); }
-.tools button, header button, select { border: 1px solid var(--edge); border-radius: 6px; background: var(--paper); padding: 3px 9px; max-width: 20em; }
+button { cursor: pointer; }
+button:hover { background: var(--soft); }
+.tools button, header button, select {
+  border: 1px solid var(--edge); border-radius: 6px; background: var(--paper); padding: 3px 9px; max-width: 20em;
+}
 .tools label { display: inline-flex; gap: 6px; align-items: center; }
 :focus-visible { outline: 3px solid var(--hot); outline-offset: 2px; }
 .said { min-height: 1.5em; margin: 8px 0; font-variant-numeric: tabular-nums; }
 .said b { font-weight: 650; }
 .matrix { position: relative; flex: 0 0 auto; touch-action: pan-y; user-select: none; }
 .matrix canvas { display: block; position: absolute; image-rendering: pixelated; cursor: crosshair; }
-.label { position: absolute; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; line-height: 1.25; color: var(--ink); }
+.label {
+  position: absolute; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; line-height: 1.25;
+  color: var(--ink);
+}
 .label.on { color: var(--hot); font-weight: 650; }
+.label.middle { top: 2px; transform: translateX(-50%); }
+.names { position: relative; height: 26px; }
+.step { min-width: 6em; }
 .label.turned { transform-origin: 0 100%; transform: rotate(-45deg); }
 .box, .band { position: absolute; pointer-events: none; }
-.box { border: 2px solid var(--mark); box-shadow: 0 0 0 1px var(--paper); } .box.pin { border-style: dashed; border-color: var(--hot); }
+.box { border: 2px solid var(--mark); box-shadow: 0 0 0 1px var(--paper); }
+.box.pin { border-style: dashed; border-color: var(--hot); }
 .band { border: 1px solid var(--mark); opacity: .55; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-.top { min-width: 190px; max-width: 300px; flex: 1 1 200px; font-size: 14px; } .top h2 { margin-top: 0; }
-.top ol { list-style: none; margin: 6px 0; padding: 0; }
-.bar { display: grid; grid-template-columns: minmax(3em, 9em) 1fr 3.6em; gap: 8px; align-items: center; margin: 2px 0; font-variant-numeric: tabular-nums; }
+.top { min-width: 190px; max-width: 300px; flex: 1 1 200px; font-size: 14px; }
+.top h2 { margin-top: 0; }
+.top.wide { max-width: 420px; }
+.top ol {
+  list-style: none; margin: 6px 0; padding: 0; display: grid;
+  grid-template-columns: fit-content(11em) minmax(3em, 1fr) auto; gap: 2px 8px;
+}
+.bar {
+  display: grid; grid-column: 1 / -1; grid-template-columns: subgrid; align-items: center;
+  font-variant-numeric: tabular-nums;
+}
 .bar > bdi { overflow: hidden; text-overflow: ellipsis; white-space: nowrap; text-align: end; }
-.bar > i { display: block; height: 11px; background: var(--link); border-radius: 2px; min-width: 1px; } .bar > i.minus { background: var(--inverted); }
-.scale { display: flex; gap: 8px; align-items: center; font-size: 13px; color: var(--quiet); margin-top: 8px; font-variant-numeric: tabular-nums; }
+.bar i { display: block; height: 11px; background: var(--link); border-radius: 2px; min-width: 1px; }
+.bar i.minus { background: var(--inverted); }
+.scale {
+  display: flex; gap: 8px; align-items: center; font-size: 13px; color: var(--quiet); margin-top: 8px;
+  font-variant-numeric: tabular-nums;
+}
 .scale canvas { width: 160px; height: 10px; border-radius: 2px; }
-.maps { display: grid; gap: 10px; } .maps button { border: 1px solid var(--edge); border-radius: 6px; background: var(--paper); padding: 5px; text-align: start; overflow: hidden; }
-.maps canvas { width: 100%; aspect-ratio: 1; display: block; image-rendering: pixelated; } .maps span { display: block; font-size: 12px; line-height: 1.3; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.scroll.low { max-height: 420px; overflow-y: auto; }
+.maps { display: grid; gap: 10px; margin-top: 10px; }
+.maps button {
+  border: 1px solid var(--edge); border-radius: 6px; background: var(--paper); padding: 5px; text-align: start;
+  overflow: hidden;
+}
+.maps canvas { width: 100%; aspect-ratio: 1; display: block; image-rendering: pixelated; }
+.maps bdi, .maps span {
+  display: block; font-size: 12px; line-height: 1.3; overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
+}
 .maps .now { border-color: var(--hot); box-shadow: 0 0 0 1px var(--hot); }
-.lines { position: relative; } .lines button { position: absolute; border: 0; background: none; padding: 0 6px; height: 22px; line-height: 22px; max-width: 200px; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; border-radius: 4px; }
+.lines { position: relative; }
+.lines button {
+  position: absolute; border: 0; background: none; padding: 0 6px; height: 22px; line-height: 22px; max-width: 200px;
+  overflow: hidden; text-overflow: ellipsis; white-space: nowrap; border-radius: 4px;
+}
 .lines button.on { background: var(--soft); color: var(--hot); font-weight: 650; }
 .scroll { overflow-x: auto; max-width: 100%; padding: 2px; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; } caption { text-align: start; color: var(--quiet); font-size: 13px; padding: 3px 0; }
-th { font-weight: 500; color: var(--quiet); padding: 2px 8px; text-align: end; white-space: nowrap; } td { padding: 2px 8px; text-align: end; white-space: nowrap; }
-tr.on th, tr.on td { background: var(--soft); } td input { width: 4.6em; text-align: end; border: 1px solid var(--edge); border-radius: 4px; background: var(--paper); padding: 1px 3px; }
-td.cell { min-width: 4.2em; } .formula { font-family: "DejaVu Serif", Cambria, Georgia, serif; font-size: 16px; margin: 2px 0 6px; }
-details { margin-top: 14px; } summary { cursor: pointer; color: var(--quiet); }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
+caption { text-align: start; color: var(--quiet); font-size: 13px; padding: 3px 0; }
+th { font-weight: 500; color: var(--quiet); padding: 2px 8px; text-align: end; white-space: nowrap; }
+td { padding: 2px 8px; text-align: end; white-space: nowrap; }
+tr.on th, tr.on td { background: var(--soft); }
+td input {
+  width: 4.6em; text-align: end; border: 1px solid var(--edge); border-radius: 4px; background: var(--paper);
+  padding: 1px 3px;
+}
+td.cell { min-width: 4.2em; }
+.formula { font-family: "DejaVu Serif", Cambria, Georgia, serif; font-size: 16px; margin: 2px 0 6px; }
+sub { font-size: 75%; line-height: 0; }
+details { margin-top: 14px; }
+summary { cursor: pointer; color: var(--quiet); }
 footer { margin-top: 16px; border-top: 1px solid var(--edge); padding-top: 8px; }
-svg { max-width: 100%; height: auto; display: block; } svg text { fill: var(--ink); } input[type=range] { width: 260px; accent-color: var(--hot); }
+svg { max-width: 100%; height: auto; display: block; }
+path.on { stroke: var(--ink); stroke-width: 1.5px; }
+svg text { fill: var(--ink); }
+input[type=range] { width: 260px; accent-color: var(--hot); }
 .key { display: inline-block; width: 18px; height: 6px; margin: 0 5px 2px 10px; border-radius: 2px; }
 `;
 
@@ -310,6 +411,7 @@ class Matrix {
         onpointermove: (event) => this.pointer(event, false),
         onpointerdown: (event) => this.pointer(event, true),
         onpointerup: () => {
+          if (this.drag && !this.drag.moved) this.pin();
           this.drag = null;
         },
         onwheel: (event) => this.wheel(event),
@@ -334,13 +436,15 @@ class Matrix {
     const names = this.rows.slice(r0, r1),
       heads = this.columns.slice(c0, c1);
     this.left = Math.min(wide(names), 170) + 12;
-    const room = Math.max(this.room - this.left, 80),
-      longest = wide(heads);
-    this.cw = Math.min(room / (c1 - c0), Math.max(46, Math.min(longest + 12, 90)));
-    this.ch = Math.min(this.tall / (r1 - r0), 34, Math.max(this.cw, 24));
-    this.slanted = longest > this.cw - 6;
-    this.head = this.headless ? 4 : this.slanted ? Math.min(longest, 150) * 0.71 + 22 : 26;
-    this.over = this.headless || !this.slanted ? 0 : Math.min(longest, 150) * 0.71;
+    const longest = wide(heads),
+      slope = Math.min(longest, 150) * 0.71;
+    const fit = (room) => Math.min(Math.max(room, 80) / (c1 - c0), Math.max(46, Math.min(longest + 12, 90)));
+    this.cw = fit(this.room - this.left);
+    this.slanted = !this.headless && longest > this.cw - 6;
+    this.over = this.slanted ? slope + 14 : 0; // how far the last slanted label reaches beyond its column
+    if (this.slanted) this.cw = fit(this.room - this.left - this.over);
+    this.ch = Math.min(this.tall / (r1 - r0), 34, Math.max(this.cw, 18));
+    this.head = this.headless ? 4 : this.slanted ? slope + 22 : 26;
     this.paint();
     this.name();
     this.place();
@@ -368,11 +472,10 @@ class Matrix {
   name() {
     const [r0, r1, c0, c1] = this.window,
       spans = [];
-    const every = (size, need) => Math.max(1, Math.ceil(need / size));
-    const rowStep = every(this.ch, 15),
-      columnStep = every(this.cw, this.slanted ? 16 : 10);
+    const often = (size, need) => Math.max(1, Math.ceil(need / size));
+    this.every = { row: often(this.ch, 15), column: often(this.cw, this.slanted ? 16 : 10) };
     const size = Math.min(15, Math.max(11, this.ch * 0.62));
-    for (let i = r0; i < r1; i += rowStep) {
+    for (let i = r0; i < r1; i += this.every.row) {
       spans.push(
         word(this.rows[i], {
           class: "label",
@@ -388,7 +491,7 @@ class Matrix {
       );
     }
     if (!this.headless)
-      for (let j = c0; j < c1; j += columnStep) {
+      for (let j = c0; j < c1; j += this.every.column) {
         const middle = this.left + (j - c0 + 0.5) * this.cw;
         spans.push(
           word(
@@ -548,7 +651,6 @@ class Matrix {
     const i = r0 + Math.floor(y / this.ch),
       j = c0 + Math.floor(x / this.cw);
     this.move(i, j);
-    if (down) this.pin();
   }
 
   wheel(event) {
@@ -614,7 +716,7 @@ function paintCells(brush, matrix, width, height, ratio) {
     for (let j = 1; j < c1 - c0; j++) brush.fillRect(Math.round(j * cw) - ratio / 2, 0, ratio, height);
   }
   if (cw >= NUMBERS * ratio && ch >= 15 * ratio) {
-    brush.font = `${12 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
+    brush.font = `${12 * ratio}px ${FONTS}`;
     brush.textAlign = "center";
     brush.textBaseline = "middle";
     for (let i = r0; i < r1; i++) {
@@ -622,7 +724,7 @@ function paintCells(brush, matrix, width, height, ratio) {
       for (let j = c0; j < c1; j++) {
         const w = plane.at(i, j),
           share = most ? w / most : 0;
-        brush.fillStyle = ink(view.colour(share, plane.signed));
+        brush.fillStyle = inkOn(view.colour(share, plane.signed));
         brush.fillText(show(w), (j - c0 + 0.5) * cw, (i - r0 + 0.53) * ch);
       }
     }
@@ -642,7 +744,7 @@ class View {
     this.root = el("div", { class: "root", lang: "en" });
     shadow.replaceChildren(this.root);
     this.pen = document.createElement("canvas").getContext("2d");
-    this.pen.font = '14px system-ui, "Noto Sans", "DejaVu Sans", sans-serif';
+    this.pen.font = `14px ${FONTS}`;
     this.planes = new Map();
     const square =
       payload.rows.length === payload.columns.length && payload.rows.every((r, i) => r === payload.columns[i]);
@@ -680,16 +782,24 @@ class View {
     };
     this.recall();
     this.media = window.matchMedia?.("(prefers-color-scheme: dark)");
-    this.media?.addEventListener("change", () => this.draw());
-    let width = 0;
+    this.ended = new AbortController();
+    const { signal } = this.ended;
+    this.media?.addEventListener("change", () => this.draw(), { signal });
+    if (options.address !== false)
+      window.addEventListener("hashchange", () => (this.recall(), this.draw()), { signal }); // somebody pasted a view
+    let width = this.root.clientWidth;
     this.observer = new ResizeObserver(() => {
-      if (Math.abs(this.root.clientWidth - width) > 24) {
-        width = this.root.clientWidth;
-        this.draw();
-      }
+      if (Math.abs(this.root.clientWidth - width) <= 24) return;
+      width = this.root.clientWidth;
+      this.draw();
     });
-    width = this.root.clientWidth;
     this.observer.observe(this.root);
+  }
+
+  /** Nothing listens any more: another payload takes this one's place. */
+  close() {
+    this.ended.abort();
+    this.observer.disconnect();
   }
 
   // The state lives in the address, so that a view can be sent to somebody.
@@ -703,11 +813,10 @@ class View {
         const x = Number.parseInt(value, 10);
         if (Number.isFinite(x)) this.state[name] = x;
       } else if (typeof now === "boolean") this.state[name] = value === "1";
-      else this.state[name] = value;
+      else if (!CHOICES[name] || CHOICES[name].includes(value)) this.state[name] = value;
     }
     if (!this.views.includes(this.state.view)) this.state.view = "matrix";
     for (const name of ["map", "other"]) this.state[name] = clamp(this.state[name], 0, this.payload.maps.length - 1);
-    this.start = JSON.stringify(this.state);
   }
 
   remember() {
@@ -782,21 +891,7 @@ class View {
       const rows = grouped(p.rows, p.row_words, p.special_rows, s),
         columns = grouped(p.columns, p.column_words, p.special_columns, s);
       const plane = this.cuts.on ? whole.merge(rows.group, columns.group) : whole;
-      let removed = null;
-      if (s.bare && !p.pooled) {
-        removed = new Float64Array(rows.names.length);
-        const count = new Float64Array(rows.names.length);
-        rows.group.forEach((to, i) => {
-          if (to < 0) return;
-          count[to]++;
-          columns.group.forEach((c, j) => {
-            if (c < 0) removed[to] += whole.at(i, j);
-          });
-        });
-        removed.forEach((_, i) => {
-          removed[i] /= count[i];
-        });
-      }
+      const removed = this.removed(map, whole, rows, columns);
       this.planes.set(key, {
         plane,
         rows: p.pooled ? spans(p.rows, plane.n) : rows.names,
@@ -805,6 +900,28 @@ class View {
       });
     }
     return this.planes.get(key);
+  }
+
+  /** How much of each query's weight went to keys that are not shown: left out here, or before. */
+  removed(map, whole, rows, columns) {
+    const { payload: p, state: s } = this,
+      before = p.maps[map].removed && floats(p.maps[map].removed);
+    if (p.pooled || !(before || (s.bare && columns.group.includes(-1)))) return null;
+    const lost = new Float64Array(rows.names.length),
+      count = new Float64Array(rows.names.length);
+    rows.group.forEach((to, i) => {
+      if (to < 0) return;
+      count[to]++;
+      lost[to] += (before ? before[i] : 0) + sum(columns.group.map((to, j) => (to < 0 ? whole.at(i, j) : 0)));
+    });
+    return lost.map((x, i) => x / count[i]);
+  }
+
+  /** "2 · 5": layer and head, where there are so many maps that no more can be read. */
+  shortName(map) {
+    const { maps, layers } = this.payload;
+    if (!layers || maps.length <= 16) return maps[map].name;
+    return `${layers[map] + 1} · ${layers.slice(0, map).filter((layer) => layer === layers[map]).length + 1}`;
   }
 
   get nameOf() {
@@ -816,9 +933,7 @@ class View {
   async draw() {
     const turn = (this.turn = (this.turn || 0) + 1);
     const { payload: p, state: s } = this;
-    this.root.className = `root ${this.dark ? "dark" : "light"}`;
-    const inner = this.root.getRootNode().activeElement,
-      kept = inner?.id || inner?.getAttribute("data-keep");
+    this.root.className = `root ${this.dark ? "dark" : "light"} ${this.options.whole ? "whole" : ""}`;
     const panel = el("div", { role: "tabpanel", id: "panel", "aria-labelledby": `tab-${s.view}` });
     const tabs = el(
       "div",
@@ -847,7 +962,9 @@ class View {
     this.live = el("div", { class: "hidden", role: "status", "aria-live": "polite" });
     const body = await this[s.view](panel);
     if (turn !== this.turn) return; // somebody was faster
-    panel.append(...body.flat().filter(Boolean));
+    const inner = this.root.getRootNode().activeElement,
+      kept = inner?.id || inner?.getAttribute("data-keep");
+    fill(panel, {}, body);
     this.root.replaceChildren(
       el("header", {}, el("h1", { dir: "auto" }, p.title || "Attention"), theme),
       tabs,
@@ -1022,7 +1139,7 @@ class View {
       el("button", { id: "nearer", onclick: () => grid.zoom(2), "aria-label": "Zoom in" }, "+"),
       el("button", { id: "farther", onclick: () => grid.zoom(0.5), "aria-label": "Zoom out" }, "−"),
       el("button", { id: "whole", onclick: () => grid.zoom(0) }, "All"),
-      el("button", { id: "png", onclick: () => this.savePicture(seen) }, "Save PNG"),
+      this.savers(() => this.drawing([grid])),
     );
     const p = this.payload;
     return [
@@ -1038,7 +1155,8 @@ class View {
         ? el(
             "p",
             { class: "quiet" },
-            `${p.rows.length} × ${p.columns.length} weights, pooled to ${seen.plane.n} × ${seen.plane.m} cells (summed over keys, averaged over queries); the largest of each query are exact.`,
+            `${p.rows.length} × ${p.columns.length} weights, pooled to ${seen.plane.n} × ${seen.plane.m} cells `,
+            "(summed over keys, averaged over queries); the largest of each query are exact.",
           )
         : null,
       el("p", { class: "quiet" }, "Arrow keys move, Enter pins, + and − zoom (or Ctrl and the wheel); drag to pan."),
@@ -1046,56 +1164,58 @@ class View {
     ];
   }
 
-  /** The keys to which a query attends most. */
+  /** The keys to which a query attends most: exact, also where the map is pooled. */
   top(side, i, seen) {
-    const p = this.payload,
-      map = p.maps[this.state.map];
-    let pairs;
-    if (p.pooled) {
-      const first = Math.ceil((i * p.rows.length) / seen.plane.n),
-        k = map.top.k;
-      this.exact ||= new Map();
-      if (!this.exact.has(map))
-        this.exact.set(map, [floats(map.top.weights), new Int32Array(bytesOf(map.top.indices).buffer)]);
-      const [weights, indices] = this.exact.get(map);
-      pairs = Array.from({ length: k }, (_, n) => [
-        p.columns[indices[first * k + n]],
-        weights[first * k + n],
-        indices[first * k + n],
-      ])
-        .filter(([, , j]) => j >= 0)
-        .map(([name, w, j]) => [`${name} (${j + 1})`, w]);
-    } else {
+    const p = this.payload;
+    if (!p.pooled) {
       const row = seen.plane.row(i);
-      pairs = topOf(row, 8).map((j) => [seen.columns[j], row[j]]);
+      const pairs = topOf(row, 8).map((j) => [seen.columns[j], row[j]]);
+      side.replaceChildren(...this.bars([word(seen.rows[i]), " attends most to"], pairs, 3));
+      return;
     }
-    const most = Math.max(...pairs.map(([, w]) => Math.abs(w)), 1e-12);
-    side.replaceChildren(
-      el(
-        "h2",
-        {},
-        word(p.pooled ? p.rows[Math.ceil((i * p.rows.length) / seen.plane.n)] : seen.rows[i]),
-        " attends most to",
-      ),
-      el(
-        "ol",
-        {},
-        pairs.map(([name, w]) =>
-          el(
-            "li",
-            { class: "bar" },
-            word(name),
-            el("i", { class: w < 0 ? "minus" : "", style: { width: `${(Math.abs(w) / most) * 100}%` } }),
-            el("span", {}, show(w, 3)),
-          ),
-        ),
-      ),
-      pairs.length ? "" : el("p", { class: "quiet" }, "nothing"),
-    );
+    const first = Math.ceil((i * p.rows.length) / seen.plane.n),
+      last = Math.ceil(((i + 1) * p.rows.length) / seen.plane.n) - 1;
+    const holder = el("div"),
+      list = (query) => {
+        const title = [word(p.rows[query]), ` (${query + 1}) attends most to`];
+        holder.replaceChildren(...this.bars(title, this.exactOf(query), 3));
+      };
+    const choose = el("input", {
+      type: "number",
+      id: "query",
+      min: first + 1,
+      max: last + 1,
+      value: first + 1,
+      oninput: (event) => list(clamp(Number(event.target.value) - 1 || 0, first, last)),
+    });
+    list(first);
+    side.replaceChildren(holder, el("label", { class: "quiet" }, `query ${first + 1} to ${last + 1}: `, choose));
+  }
+
+  /** The largest weights of one query of a pooled map, with the names of their keys. */
+  exactOf(query) {
+    const { columns } = this.payload,
+      map = this.payload.maps[this.state.map],
+      k = map.top.k;
+    this.exact ||= new Map();
+    if (!this.exact.has(map))
+      this.exact.set(map, [floats(map.top.weights), new Int32Array(bytesOf(map.top.indices).buffer)]);
+    const [weights, keys] = this.exact.get(map).map((all) => Array.from(all.slice(query * k, (query + 1) * k)));
+    return keys.map((j, n) => [`${columns[j]} (${j + 1})`, weights[n], j]).filter(([, w, j]) => j >= 0 && w !== 0);
+  }
+
+  bars(title, pairs, digits) {
+    const most = largest(sizes(pairs.map(([, w]) => w)));
+    const bar = ([name, w]) => {
+      const long = { width: `${100 * share(Math.abs(w), most)}%` };
+      const strip = el("span", {}, el("i", { class: w < 0 ? "minus" : "", style: long }));
+      return el("li", { class: "bar" }, word(name), strip, el("span", {}, show(w, digits)));
+    };
+    return [el("h2", {}, title), pairs.length ? el("ol", {}, pairs.map(bar)) : el("p", { class: "quiet" }, "nothing")];
   }
 
   /** The numbers as a table, for those who cannot see the canvas: all, or around the cursor. */
-  fallback(seen) {
+  fallback(seen, title = "Rows are queries, columns are keys") {
     const holder = el("div", {
       class: "scroll",
       tabindex: "0",
@@ -1117,14 +1237,7 @@ class View {
         Array.from({ length: d - c }, (_, k) => plane.at(a + r, c + k)),
       );
       holder.replaceChildren(
-        this.numbers(
-          `Rows are queries, columns are keys${part}`,
-          seen.rows.slice(a, b),
-          seen.columns.slice(c, d),
-          numbers,
-          3,
-          { plain: true },
-        ),
+        this.numbers(`${title}${part}`, seen.rows.slice(a, b), seen.columns.slice(c, d), numbers, 3, { plain: true }),
       );
     };
     return el(
@@ -1145,7 +1258,7 @@ class View {
     columns,
     numbers,
     digits = 3,
-    { plain = false, allowed = null, edit = null, on = -1, most = null, signed = false } = {},
+    { plain = false, allowed = null, edit = null, on = -1, most = null, signed = false, plainFrom = Infinity } = {},
   ) {
     const cell = (x, i, j) => {
       if (allowed && !allowed[i][j]) return el("td", {}, "–");
@@ -1162,14 +1275,14 @@ class View {
             onchange: (event) => edit(i, j, Number(event.target.value)),
           }),
         );
-      if (plain || most === null) return el("td", {}, show(x, digits));
+      if (plain || most === null || j >= plainFrom) return el("td", {}, show(x, digits));
       const back = this.colour(most ? x / most : 0, signed);
-      return el("td", { class: "cell", style: { background: `rgb(${back})`, color: ink(back) } }, show(x, digits));
+      return el("td", { class: "cell", style: { background: `rgb(${back})`, color: inkOn(back) } }, show(x, digits));
     };
     return el(
       "table",
       {},
-      el("caption", {}, caption),
+      el("caption", {}, math(caption)),
       el(
         "thead",
         {},
@@ -1310,17 +1423,10 @@ class View {
 
   async overview() {
     const { payload: p, state: s } = this;
-    const sorts = {
-      order: "layer and head",
-      entropy: "entropy",
-      diagonal: "diagonal",
-      previous: "previous token",
-      first: "first token",
-    };
     const order = p.maps.map((_, i) => i);
     if (s.sort !== "order") order.sort((a, b) => p.maps[b].patterns[s.sort] - p.maps[a].patterns[s.sort]);
     const counts = p.layers ? p.layers.filter((layer) => layer === p.layers[0]).length : 0;
-    const across = clamp(counts || Math.ceil(Math.sqrt(p.maps.length)), 2, Math.max(2, Math.floor(this.room / 96)));
+    const across = clamp(counts || Math.ceil(Math.sqrt(p.maps.length)), 2, Math.max(2, Math.floor(this.room / 68)));
     const thumbs = await Promise.all(
       order.map(async (i) => {
         const map = p.maps[i],
@@ -1343,21 +1449,26 @@ class View {
           {
             class: i === s.map ? "now" : "",
             "data-map": i,
-            "aria-label": `${map.name}${value ? `, ${sorts[s.sort]}${value}` : ""}: open`,
+            "aria-label": `${map.name}${value ? `, ${SORTS[s.sort]}${value}` : ""}: open`,
             onclick: () => this.set({ view: "matrix", map: i, row: 0, column: 0, zoom: "", pins: "" }),
           },
           canvas,
-          word(map.name, { class: "name" }),
+          word(this.shortName(i), { title: map.name }),
           value ? el("span", { class: "quiet" }, value) : null,
         );
       }),
     );
     return [
-      this.tools(this.pick("Sorted by", "sort", Object.entries(sorts), s.sort, (value) => this.set({ sort: value }))),
+      el(
+        "div",
+        { class: "tools" },
+        this.pick("Sorted by", "sort", Object.entries(SORTS), s.sort, (value) => this.set({ sort: value })),
+      ),
       el(
         "p",
         { class: "quiet" },
-        "Entropy: how widely a query spreads, in nats. The others: the mean weight that a query gives to itself, to the token before it, to the first token.",
+        "Entropy: how widely a query spreads, in nats. The others: the mean weight that a query gives to itself, ",
+        "to the token before it, to the first token. Each map has its own scale of colours.",
       ),
       el(
         "div",
@@ -1374,55 +1485,38 @@ class View {
     const { state: s } = this,
       seen = await this.seen(s.map),
       { plane, rows, columns } = seen,
-      links = linksOf(plane);
-    const width = Math.min(this.room - 20, 1000),
-      longest = Math.max(60, ...rows.map((r) => this.pen.measureText(r).width));
-    const left = Math.min(longest, 170) + 12,
-      wide = Math.min(width - left, Math.max(plane.n, plane.m) * 92),
-      high = 170;
-    const steps = plane.n,
-      step = s.step < 0 || s.step >= steps ? steps : s.step; // steps: all are shown
-    const shown = (i) => i <= step,
-      now = (i) => i === step;
-    const bands = [],
-      sizes = Array.from({ length: plane.n }, (_, i) => plane.row(i).map(Math.abs));
-    const unit =
-      0.8 *
-      Math.min(
-        wide / plane.n / Math.max(1e-9, ...sizes.map(sum)),
-        wide / plane.m / Math.max(1e-9, ...columns.map((_, j) => sum(sizes.map((r) => r[j])))),
-      );
-    const above = rows.map((_, i) => ((i + 0.5) * wide) / plane.n - (unit * sum(sizes[i])) / 2);
-    const below = columns.map((_, j) => ((j + 0.5) * wide) / plane.m - (unit * sum(sizes.map((r) => r[j]))) / 2);
-    for (let i = 0; i < plane.n; i++)
-      for (let j = 0; j < plane.m; j++) {
-        const w = unit * sizes[i][j];
-        if (sizes[i][j] >= 0.01 && shown(i))
-          bands.push({ i, j, x: above[i], y: below[j], w, main: links.key[i] === j });
-        above[i] += w;
-        below[j] += w;
-      }
-    bands.sort((a, b) => a.main - b.main || a.w - b.w);
-    const kind = (i, j, main) =>
-      main && links.inverted[i] ? "inverted" : main && links.shared.has(j) ? "shared" : "link";
-    const paths = bands.map(({ i, j, x, y, w, main }) => {
-      const h = high / 2,
-        path = svg("path", {
-          d: `M${x},0C${x},${h} ${y},${h} ${y},${high}L${y + w},${high}C${y + w},${h} ${x + w},${h} ${x + w},0Z`,
-          "data-row": i,
-          "data-column": j,
-          style: {
-            fill: `var(--${kind(i, j, main)})`,
-            opacity: main ? (now(i) || step === steps ? 0.85 : 0.45) : 0.22,
-          },
-          onpointerenter: () => grid.move(i, j),
-          onpointerdown: () => {
-            grid.move(i, j);
-            grid.pin();
-          },
-        });
-      return path;
+      links = linksOf(plane),
+      steps = plane.n;
+    const grid = new Matrix(this, {
+      ...seen,
+      headless: true,
+      tall: plane.n * 32,
+      label: "Weights: rows are the words written, columns the words read",
+      listen: {
+        move: (i, j, aloud, g) => {
+          this.tell(i, j, seen, aloud, g.spoken());
+          for (const band of bands) band.path.classList.toggle("on", band.i === i && band.j === j);
+          Object.assign(s, { row: i, column: j });
+          if (aloud) this.remember();
+        },
+      },
     });
+    const longest = Math.max(60, ...rows.map((r) => this.pen.measureText(r).width)),
+      left = Math.min(longest, 170) + 12,
+      wide = Math.min(Math.min(this.room - 20, 1000) - left, Math.max(plane.n, plane.m) * 92),
+      high = 170;
+    const bands = bandsOf(plane, links, wide, high);
+    for (const band of bands) {
+      const choose = () => grid.move(band.i, band.j);
+      band.path = svg("path", {
+        d: band.d,
+        "data-row": band.i,
+        "data-column": band.j,
+        style: { fill: `var(--${band.kind})` },
+        onpointerenter: choose,
+        onpointerdown: () => (choose(), grid.pin()),
+      });
+    }
     const ribbons = svg(
       "svg",
       {
@@ -1432,101 +1526,62 @@ class View {
         role: "img",
         "aria-label": `Ribbons from each of ${plane.n} queries above to the keys below, as wide as their weights`,
       },
-      paths,
+      bands.map((band) => band.path),
     );
-    const named = (names, n, style, colour) =>
-      el(
-        "div",
-        { style: { position: "relative", height: "26px", width: `${wide}px` } },
-        names.map((name, i) =>
-          word(name, {
-            class: "label",
-            style: {
-              left: `${((i + 0.5) * wide) / n}px`,
-              transform: "translateX(-50%)",
-              "max-width": `${wide / n + 14}px`,
-              color: `var(--${colour(i)})`,
-              ...style(i),
-            },
-          }),
-        ),
-      );
-    const grid = new Matrix(this, {
-      ...seen,
-      headless: true,
-      room: left + wide,
-      tall: plane.n * 32,
-      label: "Weights: rows are the words written, columns the words read",
-      listen: {
-        move: (i, j, aloud, g) => {
-          this.tell(i, j, seen, aloud, g.spoken());
-          for (const path of paths)
-            path.style.setProperty(
-              "filter",
-              path.dataset.row === String(i) && path.dataset.column === String(j)
-                ? "brightness(1.25) saturate(1.4)"
-                : "none",
-            );
-          Object.assign(s, { row: i, column: j });
-        },
-      },
-    });
+    const label = (name, i, n, kind) => {
+      const style = { left: `${((i + 0.5) * wide) / n}px`, "max-width": `${wide / n + 14}px` };
+      return word(name, { class: "label middle", style: { ...style, color: `var(--${kind})` } });
+    };
+    const written = rows.map((name, i) => label(name, i, plane.n, links.kindOfRow(i))),
+      read = columns.map((name, j) => label(name, j, plane.m, links.kindOfColumn(j)));
+    const named = (labels) => el("div", { class: "names", style: { width: `${wide}px` } }, labels);
+
+    // The step at which the writer stands; after the last one, everything is shown.
+    const slider = el("input", { type: "range", id: "step", min: 0, max: steps, oninput: () => advance(slider.value) }),
+      said = el("span", { class: "step" });
+    const advance = (value) => {
+      const step = Number(value),
+        whole = step >= steps;
+      s.step = whole ? -1 : step;
+      for (const label of grid.labels.children)
+        label.style.setProperty("opacity", Number(label.dataset.row) <= step ? 1 : 0.25);
+      for (const { path, i, main } of bands) {
+        path.style.setProperty("display", i <= step ? "inline" : "none");
+        path.style.setProperty("opacity", main ? (whole || i === step ? 0.85 : 0.45) : 0.22);
+      }
+      written.forEach((node, i) => {
+        node.style.setProperty("opacity", i <= step ? 1 : 0.25);
+        node.style.setProperty("font-weight", i === step ? 700 : 400);
+      });
+      fill(grid.canvas, { style: { "clip-path": `inset(0 0 ${whole ? 0 : (steps - step - 1) * grid.ch}px 0)` } }, []);
+      fill(slider, { "aria-valuetext": whole ? "all words" : `word ${step + 1}: ${rows[step]}` }, []);
+      said.replaceChildren(whole ? "all words" : word(rows[step]));
+      if (!whole) grid.move(step, Math.max(links.key[step], 0));
+      this.remember();
+    };
     grid.left = left;
     grid.cw = wide / plane.m;
     grid.paint();
     grid.name();
-    grid.move(s.row, s.column);
     grid.root.id = "grid";
+    grid.move(s.row, s.column);
+    slider.value = s.step < 0 || s.step >= steps ? steps : s.step;
+    advance(slider.value);
     this.grid = grid;
-    if (step < steps)
-      fill(grid.canvas, { style: { "clip-path": `inset(0 0 ${(plane.n - step - 1) * grid.ch}px 0)` } }, []);
-    const slider = el(
-      "label",
-      {},
-      "step",
-      el("input", {
-        type: "range",
-        id: "step",
-        min: 0,
-        max: steps,
-        value: step,
-        "aria-valuetext": step === steps ? "all words" : `word ${step + 1}: ${rows[step]}`,
-        oninput: (event) => {
-          const at = Number(event.target.value);
-          this.set({ step: at === steps ? -1 : at });
-        },
-      }),
-      el("span", {}, step === steps ? "all words" : word(rows[step])),
-    );
+
     const key = (name, text) =>
       el("span", { class: "quiet" }, el("span", { class: "key", style: { background: `var(--${name})` } }), text);
     return [
       this.tools(
         this.pickMap(),
-        slider,
-        el("button", { id: "png", onclick: () => this.savePicture(seen) }, "Save PNG"),
+        el("label", {}, "step", slider, said),
+        this.savers(() => this.drawing([grid], { bands, wide, high, rows, columns, links })),
       ),
       this.said,
       el(
         "div",
         { class: "scroll" },
-        el(
-          "div",
-          { style: { "padding-left": `${left}px` } },
-          named(
-            rows,
-            plane.n,
-            (i) => ({ top: "2px", opacity: shown(i) ? 1 : 0.25, "font-weight": now(i) ? 700 : 400 }),
-            (i) => (links.inverted[i] ? "inverted" : links.shared.has(links.key[i]) ? "shared" : "ink"),
-          ),
-          ribbons,
-          named(
-            columns,
-            plane.m,
-            () => ({ top: "2px" }),
-            (j) => (links.shared.has(j) ? "shared" : "ink"),
-          ),
-        ),
+        el("div", { style: { "padding-left": `${left}px` } }, named(written), ribbons, named(read)),
         grid.root,
       ),
       el(
@@ -1607,15 +1662,22 @@ class View {
       ),
     ];
     grids[0].move(clamp(s.row, 0, n - 1), clamp(s.column, 0, difference.m - 1));
+    this.grid = grids[0];
     return [
-      this.tools(this.pickMap("First", "map"), this.pickMap("second", "other")),
+      this.tools(
+        this.pickMap("First", "map"),
+        this.pickMap("second", "other"),
+        this.savers(() => this.drawing(grids)),
+      ),
       this.said,
       el(
         "p",
         { class: "quiet" },
-        `On average a query puts ${show(apart, 3)} of its weight elsewhere (total variation: 0 is the same, 1 is nothing in common where rows sum to 1).`,
+        `On average a query puts ${show(apart, 3)} of its weight elsewhere `,
+        "(total variation: 0 is the same, 1 is nothing in common where rows sum to 1).",
       ),
       el("div", { class: "side-by-side" }, blocks),
+      this.fallback({ ...one, plane: signed }, "First less second: rows are queries, columns are keys"),
     ];
   }
 
@@ -1632,38 +1694,15 @@ class View {
       return p.pooled ? (all * p.rows.length) / plane.n : all;
     });
     const names = p.pooled ? p.rows : rows;
-    const bars = (title, note, names, values, digits) => {
-      const most = Math.max(...values.map(Math.abs), 1e-12),
-        shown = [...values.keys()].slice(0, 60);
-      return el(
-        "div",
-        { class: "top", style: { "max-width": "420px" } },
-        el("h2", {}, title),
-        el("p", { class: "quiet" }, note),
-        el(
-          "ol",
-          {},
-          shown.map((i) =>
-            el(
-              "li",
-              { class: "bar" },
-              word(names[i]),
-              el("i", {
-                class: values[i] < 0 ? "minus" : "",
-                style: { width: `${(Math.abs(values[i]) / most) * 100}%` },
-              }),
-              el("span", {}, show(values[i], digits)),
-            ),
-          ),
-        ),
-        values.length > shown.length
-          ? el("p", { class: "quiet" }, `the first ${shown.length} of ${values.length}`)
-          : null,
-      );
+    const bars = (title, note, names, values) => {
+      const pairs = values.slice(0, LINES).map((x, i) => [names[i], x]),
+        [heading, list] = this.bars(title, pairs, 2),
+        cut = values.length > LINES && el("p", { class: "quiet" }, `the first ${LINES} of ${values.length}`);
+      return el("div", { class: "top wide" }, heading, el("p", { class: "quiet" }, note), list, cut);
     };
     const parts = [
-      bars("Entropy of each query", "exp of it: over how many keys a query spreads", names, entropies, 2),
-      bars("Weight each key receives", "summed over all queries", columns, mass, 2),
+      bars("Entropy of each query", "exp of it: over how many keys a query spreads", names, entropies),
+      bars("Weight each key receives", "summed over all queries", columns, mass),
     ];
     const rollout = [];
     if (p.rollout && !this.cuts.on) {
@@ -1686,7 +1725,8 @@ class View {
         el(
           "p",
           { class: "quiet" },
-          "Each layer's mean over heads, half of it kept for the token itself, multiplied from the first layer to the last.",
+          "Each layer's mean over heads, half of it kept for the token itself, ",
+          "multiplied from the first layer to the last.",
         ),
         this.said,
         el("div", { class: "scroll" }, grid.root, this.scaleBar(plane.most, plane.signed)),
@@ -1694,7 +1734,7 @@ class View {
     }
     const patterns = el(
       "div",
-      { class: "scroll", tabindex: "0", role: "region", "aria-label": "Patterns of all maps" },
+      { class: "scroll low", tabindex: "0", role: "region", "aria-label": "Patterns of all maps" },
       this.numbers(
         "Patterns of all maps: entropy in nats; mean weight on itself, on the token before, on the first token",
         p.maps.map((m) => m.name || "attention"),
@@ -1718,17 +1758,22 @@ class View {
       width = Math.min(this.room, 760),
       height = width * 0.72,
       edge = 46;
-    const unique = new Map(rows.map((name, i) => [`${name} ${points[i]}`, i]));
-    const xs = points.map(([x]) => x),
-      ys = points.map(([, y]) => y),
-      low = [Math.min(...xs), Math.min(...ys)],
-      size = [Math.max(...xs) - low[0] || 1, Math.max(...ys) - low[1] || 1];
+    const unique = [...new Map(rows.map((name, i) => [`${name} ${points[i]}`, i])).values()];
+    const range = (axis) => {
+      const values = points.map((point) => point[axis]),
+        low = -largest(
+          values.map((x) => -x),
+          -Infinity,
+        );
+      return [low, largest(values, -Infinity) - low || 1];
+    };
+    const [[left, wide], [low, high]] = [range(0), range(1)];
     const put = ([x, y]) => [
-      edge + ((x - low[0]) / size[0]) * (width - 2 * edge),
-      height - edge - ((y - low[1]) / size[1]) * (height - 2 * edge),
+      edge + ((x - left) / wide) * (width - 2 * edge),
+      height - edge - ((y - low) / high) * (height - 2 * edge),
     ];
     const taken = [];
-    const marks = [...unique.values()].map((i) => {
+    const marks = unique.map((i) => {
       const [x, y] = put(points[i]);
       let at = y - 9;
       while (taken.some(([a, b]) => Math.abs(a - x) < 60 && Math.abs(b - at) < 15)) at -= 15;
@@ -1737,26 +1782,32 @@ class View {
         "g",
         {},
         svg("circle", { cx: x, cy: y, r: 4, style: { fill: "var(--link)" } }),
-        svg("text", { x, y: at, "text-anchor": "middle", "font-size": 14, direction: "auto" }, rows[i]),
+        svg("text", { x, y: at, "text-anchor": "middle", "font-size": 14 }, rows[i]),
       );
     });
+    const frame = svg("rect", {
+      ...{ x: 1, y: 1, width: width - 2, height: height - 2, rx: 8 },
+      style: { fill: "none", stroke: "var(--edge)" },
+    });
+    const said = `Map of ${unique.length} word vectors`,
+      box = { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": said };
+    const table = this.numbers(
+      said,
+      unique.map((i) => rows[i]),
+      ["first", "second"],
+      unique.map((i) => points[i]),
+      3,
+      { plain: true },
+    );
     return [
       el(
         "p",
         { class: "quiet" },
-        "The words' vectors on the two axes along which they differ most (principal components).",
+        "The words' vectors on the two axes along which they differ most: ",
+        "words that are used alike stand together, if the vectors are trained.",
       ),
-      svg(
-        "svg",
-        {
-          width,
-          height,
-          viewBox: `0 0 ${width} ${height}`,
-          role: "img",
-          "aria-label": `Map of ${unique.size} word vectors`,
-        },
-        marks,
-      ),
+      svg("svg", box, frame, marks),
+      el("details", {}, el("summary", {}, "The numbers as a table"), el("div", { class: "scroll" }, table)),
     ];
   }
 
@@ -1764,232 +1815,258 @@ class View {
     const { state: s } = this,
       w = this.payload.walk;
     this.inputs ||= w.a.map((row) => [...row]);
-    const score = w.scores[s.score] ? s.score : w.score,
-      normalizer = w.normalizers[s.normalizer] ? s.normalizer : w.normalizer;
-    const own =
-      score === w.score &&
-      normalizer === w.normalizer &&
-      this.inputs.every((row, i) => row.every((x, j) => x === w.a[i][j]));
-    const t = walkThrough({ ...w, a: this.inputs }, w.scores[score], w.normalizers[normalizer]);
+    const name = { score: w.scores[s.score] ? s.score : w.score },
+      score = w.scores[name.score];
+    name.normalizer = w.normalizers[s.normalizer] ? s.normalizer : w.normalizer;
+    const normalizer = w.normalizers[name.normalizer],
+      changed = this.inputs.some((row, i) => row.some((x, j) => x !== w.a[i][j])),
+      own = name.score === w.score && name.normalizer === w.normalizer && !changed;
+    const t = walkThrough({ ...w, a: this.inputs }, score, normalizer);
     this.walked = t;
-    const many = (name, n) => (n === 1 ? [name] : Array.from({ length: n }, (_, j) => `${name}${j + 1}`)),
-      d = w.a[0].length,
-      i = clamp(s.row, 0, w.words.length - 1);
-    const apart = own
-      ? Math.max(
-          ...["scores", "weights", "b"].flatMap((name) =>
-            t[name].flatMap((row, i) =>
-              Array.from(row, (x, j) =>
-                w.allowed && name !== "b" && !w.allowed[i][j] ? 0 : Math.abs(x - w.torch[name][i][j]),
-              ),
-            ),
-          ),
-        )
-      : null;
-    const most = Math.max(...t.weights.flatMap((row) => Array.from(row, Math.abs)), 0),
-      signed = t.weights.some((row) => row.some((x) => x < 0)),
-      top = Math.max(...t.scores.flatMap((row) => Array.from(row, Math.abs)), 1e-12);
-    const kv = (names) =>
-      names.map((name) =>
-        el(
-          "div",
-          { class: "scroll" },
-          this.numbers(
-            name === "a" ? "a (change a number)" : name,
-            w.words,
-            many(name, t[name][0].length),
-            t[name],
-            2,
-            {
-              on: i,
-              edit:
-                name === "a" && d <= 12
-                  ? (r, c, x) => {
-                      if (Number.isFinite(x)) {
-                        this.inputs[r][c] = x;
-                        this.draw();
-                      }
-                    }
-                  : null,
-            },
-          ),
-        ),
-      );
-    const matrices = ["q", "k", "v"].map((x) =>
-      el("div", { class: "scroll" }, this.numbers(`W_${x}`, many("a", d), many(x, w.W[x][0].length), w.W[x], 1)),
-    );
-    const terms =
-      t.weights[i].length <= 12
-        ? Array.from(t.weights[i], (x, j) => [x, j])
-            .filter(([x]) => x)
-            .map(([x, j]) => `${show(x, 3)} · v(${w.words[j]})`)
-            .join(" + ") || "0"
-        : "Σ α′ · v";
-    const params = Object.entries(w.scores[score]).filter(
-      ([, x]) => Array.isArray(x) && Array.isArray(x[0]) && x.length <= 12,
-    );
-    const change = (what) => (value) => this.set({ [what]: value });
-    return [
-      this.tools(
-        this.pick(
-          "score",
-          "pick-score",
-          Object.keys(w.scores).map((x) => [x, x]),
-          score,
-          change("score"),
-        ),
-        this.pick(
-          "normalizer",
-          "pick-normalizer",
-          Object.keys(w.normalizers).map((x) => [x, x]),
-          normalizer,
-          change("normalizer"),
-        ),
-        this.pick(
-          "follow",
-          "pick-row",
-          w.words.map((x, j) => [j, x]),
-          i,
-          (value) => this.set({ row: Number(value) }),
-        ),
-        own
-          ? null
-          : el(
-              "button",
-              {
-                id: "reset",
-                onclick: () => {
-                  this.inputs = null;
-                  this.set({ score: null, normalizer: null });
-                },
-              },
-              "Reset",
-            ),
-      ),
+    const i = clamp(s.row, 0, w.words.length - 1);
+    const names = (letter, n) => (n === 1 ? [letter] : Array.from({ length: n }, (_, j) => `${letter}${j + 1}`));
+    const table = (...all) => el("div", { class: "scroll" }, this.numbers(...all));
+    const row = (...tables) => el("div", { class: "side-by-side" }, tables);
+    const formula = (...text) =>
       el(
         "p",
-        { class: "said", id: "agrees", "data-apart": apart ?? "" },
-        own
-          ? `Computed in this page; torch's numbers differ by at most ${apart === 0 ? "0" : apart.toExponential(1)}.`
-          : "Computed in this page, with your changes.",
-      ),
+        { class: "formula" },
+        text.map((x) => (typeof x === "string" ? math(x) : x)),
+      );
+    const vectors = (letter) => {
+      const rounded = t[letter].map((x) => Array.from(x, (y) => (Math.abs(y) < 1e-12 ? 0 : y)));
+      return table(letter, w.words, names(letter, rounded[0].length), rounded, 2, { on: i });
+    };
+    const edit = (r, c, x) => {
+      if (!Number.isFinite(x)) return;
+      this.inputs[r][c] = x;
+      setTimeout(() => this.draw()); // the focus has moved on by then
+    };
+    const inputs = table("a (change a number)", w.words, names("a", w.a[0].length), t.a, 2, {
+      on: i,
+      edit: w.a[0].length <= 12 ? edit : null,
+    });
+    const matrix = (x) => table(`W_${x}`, names("a", w.a[0].length), names(x, w.W[x][0].length), w.W[x], 1);
+    const count = (n) => Array.from({ length: n }, (_, j) => String(j + 1));
+    const parameters = Object.entries(score)
+      .filter(([, x]) => Array.isArray(x) && Array.isArray(x[0]) && x.length <= 12)
+      .map(([letter, x]) => table(letter, count(x.length), count(x[0].length), x, 1));
+    const all = (rows) => rows.flatMap((xs) => sizes(xs));
+    const scores = (numbers, caption, allowed = null) =>
+      table(caption, w.words, w.words, numbers, 3, {
+        allowed,
+        on: i,
+        most: largest(all(numbers), 1e-12),
+        signed: true,
+      });
+    const summed = t.weights.map((xs) => [...xs, sum(Array.from(xs))]);
+    return [
+      this.walkTools(name, i, own),
+      el("p", { class: "said", id: "agrees", "data-apart": own ? apart(t, w) : "" }, agreement(t, w, own)),
       el("h2", {}, "a: one vector for each word"),
-      el("div", { class: "side-by-side" }, kv(["a"])),
-      w.identity
-        ? null
-        : [el("h2", {}, "W_q, W_k, W_v: the same for every word"), el("div", { class: "side-by-side" }, matrices)],
+      row(inputs),
+      !w.identity && el("h2", {}, math("W_q, W_k, W_v: the same for every word")),
+      !w.identity && row(...["q", "k", "v"].map(matrix)),
       el("h2", {}, "q, k, v: what each word asks, offers, and says"),
-      el("p", { class: "formula" }, w.identity ? "q = k = v = a" : "q = a W_q,  k = a W_k,  v = a W_v"),
-      w.identity ? null : el("div", { class: "side-by-side" }, kv(["q", "k", "v"])),
+      formula(w.identity ? "q = k = v = a" : "q = a W_q,  k = a W_k,  v = a W_v"),
+      !w.identity && row(...["q", "k", "v"].map(vectors)),
       el("h2", {}, "α: how well each key answers each query"),
-      el("p", { class: "formula" }, w.scores[score].formula.replace(/^s =/, "α =")),
-      params.length
-        ? el(
-            "div",
-            { class: "side-by-side" },
-            params.map(([name, x]) =>
-              el(
-                "div",
-                { class: "scroll" },
-                this.numbers(
-                  name,
-                  x.map((_, r) => String(r + 1)),
-                  x[0].map((_, c) => String(c + 1)),
-                  x,
-                  1,
-                ),
-              ),
-            ),
-          )
-        : null,
-      el(
-        "div",
-        { class: "scroll" },
-        this.numbers("rows are queries, columns are keys", w.words, w.words, t.scores, 3, {
-          allowed: w.allowed,
-          on: i,
-          most: top,
-          signed: true,
-        }),
-      ),
-      w.allowed ? el("p", { class: "quiet" }, "– is a pair that the mask does not allow") : null,
+      formula(score.formula.replace(/^s =/, "α =")),
+      parameters.length > 0 && row(...parameters),
+      t.dots && [
+        scores(t.dots, "first q · k"),
+        el("h2", {}, "scale: so that long vectors do not drown the others"),
+        formula(`α = (q · k) × ${show(scaleOf(score, t.k[0].length), 3)}`),
+      ],
+      scores(t.scores, "rows are queries, columns are keys"),
+      this.product(t, score, i, w.words),
+      w.allowed && [
+        el("h2", {}, "mask: who may attend to whom"),
+        scores(t.scores, "– is a pair that does not exist: it gets no weight", w.allowed),
+      ],
       el("h2", {}, "α′: the weights"),
-      el("p", { class: "formula" }, w.normalizers[normalizer].formula.replace(/\bs\b/g, "α").replace(/\bw\b/g, "α′")),
-      el(
-        "div",
-        { class: "scroll" },
-        this.numbers(
-          "each row is the attention of one word; Σ is its sum",
-          w.words,
-          [...w.words, "Σ"],
-          t.weights.map((row) => [...row, sum(Array.from(row))]),
-          3,
-          { on: i, most, signed },
-        ),
-      ),
+      formula(normalizer.formula.replace(/\bs\b/g, "α").replace(/\bw\b/g, "α′")),
+      table("each row is the attention of one word; Σ is its sum", w.words, [...w.words, "Σ"], summed, 3, {
+        on: i,
+        most: largest(all(t.weights)),
+        signed: t.weights.some((xs) => xs.some((x) => x < 0)),
+        plainFrom: w.words.length,
+        allowed: w.allowed && w.allowed.map((xs) => [...xs, true]),
+      }),
       el("h2", {}, "b: the output, a weighted sum of the values"),
-      el("p", { class: "formula" }, "b(", word(w.words[i]), `) = ${terms}`),
-      el("div", { class: "side-by-side" }, kv(["b"])),
+      formula("b(", word(w.words[i]), ") = ", this.weighted(t.weights[i], w.words)),
+      row(vectors("b")),
     ];
+  }
+
+  walkTools(name, i, own) {
+    const w = this.payload.walk;
+    const pick = (what, among) =>
+      this.pick(
+        what,
+        `pick-${what}`,
+        Object.keys(among).map((x) => [x, x]),
+        name[what],
+        (value) => this.set({ [what]: value }),
+      );
+    const reset = () => {
+      this.inputs = null;
+      this.set({ score: null, normalizer: null });
+    };
+    const words = w.words.map((x, j) => [j, x]);
+    return this.tools(
+      pick("score", w.scores),
+      pick("normalizer", w.normalizers),
+      this.pick("follow", "pick-row", words, i, (value) => this.set({ row: Number(value) })),
+      own ? null : el("button", { id: "reset", onclick: reset }, "Reset"),
+    );
+  }
+
+  /** One product written out, where the score is one: the followed word and the key it finds best. */
+  product(t, score, i, words) {
+    if (!["Dot", "ScaledDot"].includes(score.kind) || t.k[0].length > 6) return null;
+    const j = t.scores[i].indexOf(Math.max(...t.scores[i]));
+    const signs = (x) => (x < 0 ? `(${show(x)})` : show(x));
+    const terms = Array.from(t.q[i], (x, c) => `${signs(x)} × ${signs(t.k[j][c])}`).join(" + ");
+    const scale = t.dots ? ` = ${show(t.dots[i][j], 3)},  × ${show(scaleOf(score, t.k[0].length), 3)}` : "";
+    return el(
+      "p",
+      { class: "quiet" },
+      ...["α(", word(words[i]), ", ", word(words[j]), `) = ${terms}${scale} = ${show(t.scores[i][j], 3)}`],
+    );
+  }
+
+  weighted(weights, words) {
+    if (weights.length > 12) return "Σ α′ · v";
+    const terms = Array.from(weights, (x, j) => [x, j]).filter(([x]) => x);
+    if (!terms.length) return "0";
+    return terms.flatMap(([x, j], n) => [n ? " + " : "", `${show(x, 3)} · v(`, word(words[j]), ")"]);
   }
 
   // ------------------------------------------------------------ a picture to keep
 
-  savePicture(seen) {
-    const canvas = this.picture(seen),
-      name = (this.payload.title || "attention").replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60);
-    canvas.toBlob((blob) => {
-      const address = URL.createObjectURL(blob);
-      el("a", { href: address, download: `${name}.png` }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 10_000);
-    });
+  savers(draw) {
+    const save = (id, text, write) => el("button", { id, onclick: () => write(draw()) }, text);
+    return [
+      save("png", "Save PNG", async (drawing) => this.keep("png", await rasterized(drawing))),
+      save("svg", "Save SVG", (drawing) => this.keep("svg", new Blob([svgText(drawing)], { type: "image/svg+xml" }))),
+    ];
   }
 
-  picture({ plane, rows, columns }) {
-    const ratio = 2,
-      grid = this.grid,
-      [r0, r1, c0, c1] = grid.window,
-      pen = this.pen;
-    const wide = (texts) => Math.max(0, ...texts.map((t) => pen.measureText(t).width));
-    const names = rows.slice(r0, r1),
-      heads = columns.slice(c0, c1),
-      left = Math.min(wide(names), 200) + 16,
-      slanted = wide(heads) > grid.cw - 6;
-    const head = 44 + (slanted ? Math.min(wide(heads), 200) * 0.71 + 8 : 24),
-      width = (c1 - c0) * grid.cw,
-      height = (r1 - r0) * grid.ch,
-      over = slanted ? wide(heads.slice(-1)) * 0.71 : 0;
-    const canvas = el("canvas", {
-        width: Math.ceil((left + width + over + 16) * ratio),
-        height: Math.ceil((head + height + 16) * ratio),
-      }),
-      brush = canvas.getContext("2d");
-    brush.fillStyle = this.css("--paper");
-    brush.fillRect(0, 0, canvas.width, canvas.height);
-    const cells = el("canvas", { width: Math.ceil(width * ratio), height: Math.ceil(height * ratio) });
-    paintCells(cells.getContext("2d"), grid, cells.width, cells.height, ratio);
-    brush.drawImage(cells, left * ratio, head * ratio);
-    brush.scale(ratio, ratio);
-    brush.fillStyle = this.css("--ink");
-    brush.textBaseline = "middle";
-    brush.font = "600 17px system-ui, sans-serif";
-    brush.fillText(this.payload.title || this.nameOf(this.state.map), 12, 22);
-    brush.font = pen.font;
-    brush.textAlign = "right";
-    const rowStep = Math.max(1, Math.ceil(15 / grid.ch)),
-      columnStep = Math.max(1, Math.ceil((slanted ? 16 : 10) / grid.cw));
-    for (let i = r0; i < r1; i += rowStep)
-      brush.fillText(rows[i], left - 7, head + (i - r0 + 0.5) * grid.ch, left - 10);
-    for (let j = c0; j < c1; j += columnStep) {
-      brush.save();
-      brush.translate(left + (j - c0 + 0.5) * grid.cw, head - (slanted ? 6 : 12));
-      brush.textAlign = slanted ? "left" : "center";
-      if (slanted) brush.rotate(-Math.PI / 4);
-      brush.fillText(columns[j], 0, 0, slanted ? 200 : grid.cw);
-      brush.restore();
-    }
-    return canvas;
+  keep(ending, blob) {
+    const name = (this.payload.title || "attention").replace(/[^\p{L}\p{M}\p{N}]+/gu, "-").slice(0, 60),
+      address = URL.createObjectURL(blob);
+    el("a", { href: address, download: `${name}.${ending}` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
   }
+
+  /** Matrices side by side, an alignment's ribbons above, as one drawing that needs no style from elsewhere. */
+  drawing(grids, ribbons = null) {
+    const { title, note } = this.payload,
+      edge = 16,
+      text = (x, y, props, said) => svg("text", { x, y, fill: this.css("--ink"), "font-size": 14, ...props }, said);
+    const parts = [text(edge, 30, { "font-size": 17, "font-weight": 600 }, title || "Attention")];
+    let x = edge,
+      y = 48,
+      lowest = 0;
+    if (ribbons) {
+      parts.push(this.drawRibbons(ribbons, x + grids[0].left, y));
+      y += ribbons.high + 52;
+    }
+    for (const grid of grids) {
+      const [r0, r1, c0, c1] = grid.window,
+        wide = grid.left + (c1 - c0) * grid.cw + grid.over,
+        high = grid.head + (r1 - r0) * grid.ch;
+      if (grids.length > 1) parts.push(text(x, y + 14, { "font-weight": 600 }, grid.label));
+      const at = svg("g", { transform: `translate(${x},${y + (grids.length > 1 ? 24 : 0)})` }, this.drawMatrix(grid));
+      parts.push(at);
+      x += wide + 28;
+      lowest = Math.max(lowest, y + high + (grids.length > 1 ? 24 : 0));
+    }
+    if (note) parts.push(text(edge, lowest + 26, { "font-size": 12, fill: this.css("--quiet") }, note));
+    this.pen.font = `600 17px ${FONTS}`;
+    const width = Math.ceil(Math.max(x - 28, 2 * edge + this.pen.measureText(title || "Attention").width) + edge),
+      height = Math.ceil(lowest + (note ? 44 : edge));
+    this.pen.font = `14px ${FONTS}`;
+    const box = { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FONTS };
+    return svg("svg", box, svg("rect", { width, height, fill: this.css("--paper") }), parts);
+  }
+
+  drawMatrix(grid) {
+    const [r0, r1, c0, c1] = grid.window,
+      { cw, ch, left, head, plane } = grid,
+      small = (r1 - r0) * (c1 - c0) <= CELLS,
+      numbered = cw >= NUMBERS && ch >= 15,
+      ink = this.css("--ink"),
+      parts = [];
+    if (!small) parts.push(this.drawPixels(grid));
+    const whole = this.state.scale === "row" ? (i) => largest(sizes(plane.row(i))) : () => grid.most;
+    for (let i = r0; small && i < r1; i++) {
+      const most = whole(i);
+      for (let j = c0; j < c1; j++) {
+        const colour = this.colour(share(plane.at(i, j), most), plane.signed),
+          [x, y] = [left + (j - c0) * cw, head + (i - r0) * ch],
+          gap = Math.min(cw, ch) >= 9 ? 1 : 0;
+        parts.push(svg("rect", { x, y, width: cw - gap, height: ch - gap, fill: `rgb(${colour})` }));
+        if (!numbered) continue;
+        const middle = { x: x + cw / 2, y: y + ch / 2 + 4, "text-anchor": "middle", "font-size": 12 };
+        parts.push(svg("text", { ...middle, fill: inkOn(colour) }, show(plane.at(i, j))));
+      }
+    }
+    const size = Math.min(15, Math.max(11, ch * 0.62));
+    for (let i = r0; i < r1; i += grid.every.row) {
+      const y = head + (i - r0 + 0.5) * ch + size * 0.35;
+      parts.push(svg("text", { x: left - 7, y, "text-anchor": "end", "font-size": size, fill: ink }, grid.rows[i]));
+    }
+    for (let j = c0; !grid.headless && j < c1; j += grid.every.column) {
+      const [x, y] = [left + (j - c0 + 0.5) * cw, head - 8];
+      const turned = { transform: `translate(${x + 4},${y}) rotate(-45)` },
+        upright = { x, y, "text-anchor": "middle" };
+      parts.push(svg("text", { "font-size": 14, fill: ink, ...(grid.slanted ? turned : upright) }, grid.columns[j]));
+    }
+    return parts;
+  }
+
+  /** Too many cells for a shape each: as pixels. */
+  drawPixels(grid) {
+    const [r0, r1, c0, c1] = grid.window,
+      [width, height] = [(c1 - c0) * grid.cw, (r1 - r0) * grid.ch],
+      cells = el("canvas", { width: Math.ceil(width * 2), height: Math.ceil(height * 2) });
+    paintCells(cells.getContext("2d"), grid, cells.width, cells.height, 2);
+    return svg("image", { x: grid.left, y: grid.head, width, height, href: cells.toDataURL() });
+  }
+
+  drawRibbons({ bands, wide, high, rows, columns, links }, x, y) {
+    const name = (said, i, n, at, kind) => {
+      const middle = { x: ((i + 0.5) * wide) / n, y: at, "text-anchor": "middle", "font-size": 15 };
+      return svg("text", { ...middle, fill: this.css(`--${kind}`) }, said);
+    };
+    const shown = bands.filter(({ i }) => this.state.step < 0 || i <= this.state.step);
+    return svg(
+      "g",
+      { transform: `translate(${x},${y})` },
+      rows.map((said, i) => name(said, i, rows.length, 14, links.kindOfRow(i))),
+      svg(
+        "g",
+        { transform: "translate(0,22)" },
+        shown.map(({ d, kind, main }) => svg("path", { d, fill: this.css(`--${kind}`), opacity: main ? 0.85 : 0.22 })),
+      ),
+      columns.map((said, j) => name(said, j, columns.length, high + 40, links.kindOfColumn(j))),
+    );
+  }
+}
+
+const svgText = (drawing) => new XMLSerializer().serializeToString(drawing);
+
+/** The drawing in pixels, two for each of the screen's. */
+async function rasterized(drawing) {
+  const [width, height] = ["width", "height"].map((name) => 2 * Number(drawing.getAttribute(name))),
+    image = new Image(width, height);
+  image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(svgText(drawing))}`;
+  await image.decode();
+  const canvas = el("canvas", { width, height });
+  canvas.getContext("2d").drawImage(image, 0, 0, width, height);
+  return new Promise((resolve) => canvas.toBlob(resolve));
 }
 
 /** Which cell each token falls into, under the switches "whole words" and "hide special tokens"; -1 is hidden. */
@@ -2035,7 +2112,25 @@ export function walkThrough({ a, W, allowed, identity }, score, normalizer) {
   const scores = q.map((_, i) => k.map((_, j) => pair(i, j)));
   const weights = scores.map((row, i) => normalize(normalizer, row, allowed ? allowed[i] : row.map(() => true)));
   const b = weights.map((row) => v[0].map((_, c) => sum(row.map((w, j) => w * v[j][c]))));
-  return { a, q, k, v, scores, weights, b };
+  const dots = score.kind === "ScaledDot" ? q.map((x) => k.map((y) => dot(x, y))) : null;
+  return { a, q, k, v, dots, scores, weights, b };
+}
+
+const scaleOf = (score, d) => score.scale ?? 1 / Math.sqrt(d);
+
+/** How far the page's numbers are from torch's. Scores of pairs that the mask forbids are nobody's. */
+function apart(t, { torch, allowed }) {
+  const counts = (name, i, j) => name === "b" || !allowed || allowed[i][j];
+  const off = (name) =>
+    t[name].flatMap((row, i) => Array.from(row, (x, j) => (counts(name, i, j) ? Math.abs(x - torch[name][i][j]) : 0)));
+  return largest(["scores", "weights", "b"].flatMap(off));
+}
+
+function agreement(t, w, own) {
+  if (!own) return "Computed in this page, with your changes.";
+  const off = apart(t, w),
+    most = off ? off.toExponential(1).replace("-", "−") : "0";
+  return `Computed in this page; torch's numbers differ by at most ${most}.`;
 }
 
 /** The score as a function of the places of a query and a key. */
@@ -2044,7 +2139,7 @@ function scoreOf(s, q, k) {
     case "Dot":
       return (i, j) => dot(q[i], k[j]);
     case "ScaledDot":
-      return (i, j) => dot(q[i], k[j]) * (s.scale ?? 1 / Math.sqrt(k[j].length));
+      return (i, j) => dot(q[i], k[j]) * scaleOf(s, k[j].length);
     case "Bilinear": {
       const folded = times(q, s.weight);
       return (i, j) => dot(folded[i], k[j]);
@@ -2128,9 +2223,16 @@ function normalize(normalizer, row, allowed) {
   }
 }
 
-/** Draw a payload into an element. Resolves when it is drawn, to the view. */
+const mounted = new WeakMap();
+
+/**
+ * Draw a payload into an element, in place of what was drawn there. Resolves when it is drawn, to the view.
+ * Options: `address: false` leaves the page's address alone, `whole: true` fills the window.
+ */
 export async function mount(element, payload, options = {}) {
+  mounted.get(element)?.close();
   const view = new View(element, payload, options);
+  mounted.set(element, view);
   await view.draw();
   return view;
 }
