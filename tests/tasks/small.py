@@ -58,12 +58,12 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     """To the last bit."""
-    return list(a) == list(b) and all(torch.equal(a[name], b[name]) for name in a)
+    return sorted(a) == sorted(b) and all(torch.equal(a[name], b[name]) for name in a)
 
 
 def apart(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> float:
     """The largest difference of two numbers."""
-    assert list(a) == list(b)
+    assert sorted(a) == sorted(b)
     return max(float((a[name].double() - b[name].double()).abs().max()) for name in a)
 
 
