@@ -1,0 +1,188 @@
+"""What is sampled: the same from the same seed, tests apart from training, nothing like what the documents show."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from regard.core.shapes import InputError
+from regard.tasks.corpora import LANGUAGES, SOURCE, realiser
+from regard.tasks.corpora.files import write
+from regard.tasks.corpora.meaning import BE, Clause, NounPhrase, Place, Sentence
+from regard.tasks.corpora.sampling import SHOWN, SPLITS, sentences, split_of
+from regard.tasks.data import read_pair_table, read_table, read_tagged
+from regard.tasks.translate import Translate
+
+DOG = "When he saw his owner, the dog was happy, so he wagged his tail."
+NVIDIA = (
+    "NVIDIA reported revenue for the second quarter ended July 28, 2024, of $30.0 billion, up 15% from the previous "
+    "quarter and up 122% from a year ago. GAAP earnings per diluted share was $0.67, up 12% from the previous quarter "
+    "and up 168% from a year ago."
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("corpora") / "out"
+    write(out, 0, 6000)
+    return out
+
+
+def one_word_apart(left: list[str], right: list[str]) -> bool:
+    """At most one word changed, added or left out: then what precedes and what follows it are the same."""
+    if abs(len(left) - len(right)) > 1:
+        return False
+    same = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+    return any(left[same + i :] == right[same + j :] for i, j in ((0, 0), (1, 1), (0, 1), (1, 0)))
+
+
+def folded(words: tuple[str, ...] | list[str]) -> list[str]:
+    """Without case and without marks, which are no words."""
+    return [word.lower() for word in words if any(c.isalnum() for c in word)]
+
+
+def test_one_word_apart() -> None:
+    cat = ["the", "black", "cat", "ate", "the", "mouse"]
+    assert one_word_apart(cat, cat)
+    assert one_word_apart(cat, ["the", "black", "dog", "ate", "the", "mouse"])
+    assert one_word_apart(cat, ["the", "cat", "ate", "the", "mouse"])
+    assert one_word_apart(cat, ["the", "black", "cat", "ate", "the", "mouse", "today"])
+    assert not one_word_apart(cat, ["the", "white", "dog", "ate", "the", "mouse"])
+    assert not one_word_apart(cat, ["the", "ate", "black", "cat", "the", "mouse"])
+
+
+def test_nothing_written_is_like_a_sentence_of_the_documentation(folder: Path) -> None:
+    """Read from the files: of every split and language, as words of the grammar and as words between spaces."""
+    shown = {code: realiser(code)(Sentence((SHOWN,))) for code in (SOURCE, *LANGUAGES)}
+    read = 0
+    for code in LANGUAGES:
+        for split in SPLITS:
+            columns = ("source", "target", "source_words", "target_words")
+            for source, target, *words in read_table(folder / f"{code}.{split}.alignment.tsv", columns):
+                read += 1
+                for text, split_text, own in ((source, words[0], SOURCE), (target, words[1], code)):
+                    assert not one_word_apart(folded(split_text.split()), folded(shown[own].words)), text
+                    if len(shown[own].text.split()) > 1:  # where spaces separate words
+                        assert not one_word_apart(folded(text.split()), folded(shown[own].text.split())), text
+                for other in (DOG, NVIDIA):
+                    assert not one_word_apart(folded(source.split()), folded(other.split()))
+    assert read == len(LANGUAGES) * 6600
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"tense": "future"},
+        {"negated": True},
+        {"question": True},
+        {"time": "yesterday"},
+        {"place": Place("in", NounPhrase("kitchen"))},
+        {"subject": NounPhrase("dog", adjectives=("black",))},
+        {"subject": NounPhrase("cat", adjectives=("white",))},
+        {"subject": NounPhrase("cat")},
+        {"subject": NounPhrase("cat", "two", True, ("black",))},
+        {"verb": "see"},
+        {"object": NounPhrase("fish")},
+        {"object": NounPhrase("mouse", "a", adjectives=("small",))},
+    ],
+    ids=str,
+)
+def test_the_black_cat_and_what_is_near_it_belong_nowhere(change: dict) -> None:
+    assert split_of(replace(SHOWN, **change)) is None
+
+
+def test_what_is_further_from_it_belongs_somewhere() -> None:
+    assert split_of(Clause(NounPhrase("dog"), "eat", object=NounPhrase("mouse"))) in SPLITS
+    assert split_of(Clause(NounPhrase("cat", adjectives=("black",)), "sleep")) in SPLITS
+
+
+def _combinations(sentence: Sentence) -> set[tuple]:
+    """Who, how, does what to whom; written here once more, apart from the code that draws the splits."""
+    return {
+        (
+            c.subject.noun,
+            c.subject.adjectives,
+            c.verb,
+            c.object.noun if c.object else c.quality if c.verb == BE else None,
+        )
+        for c in sentence.clauses
+    }
+
+
+def test_no_combination_of_a_test_is_trained_on() -> None:
+    found = {split: [_combinations(s) for s in sentences(split, 0, 3000)] for split in SPLITS}
+    seen = {split: set().union(*each) for split, each in found.items()}
+    assert not seen["train"] & seen["test"]
+    assert not seen["train"] & seen["valid"]
+    assert not seen["valid"] & seen["test"]
+    assert len(seen["test"]) > 300
+
+
+def test_every_word_of_a_test_is_in_training() -> None:
+    """Combinations are new in a test, words are not."""
+    words = {split: {word for s in sentences(split, 0, 3000) for word in realiser("en")(s).words} for split in SPLITS}
+    assert words["test"] <= words["train"]
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    one, two, other = tmp_path / "one", tmp_path / "deep" / "two", tmp_path / "other"
+    for out, seed in ((one, 3), (two, 3), (other, 4)):
+        write(out, seed, 50)
+    names = sorted(path.name for path in one.iterdir())
+    assert [(two / name).read_bytes() for name in names] == [(one / name).read_bytes() for name in names]
+    assert (other / "train.tsv").read_bytes() != (one / "train.tsv").read_bytes()
+
+
+def test_all_sentences_differ_and_the_first_stay_when_more_are_asked_for() -> None:
+    few, many = list(sentences("train", 0, 100)), list(sentences("train", 0, 4000))
+    assert many[:100] == few
+    assert len(set(many)) == 4000
+
+
+def test_an_english_sentence_has_one_meaning() -> None:
+    """But for style: otherwise nobody could translate it."""
+    found: dict[str, Sentence] = {}
+    for sentence in sentences("train", 0, 6000):
+        bare = replace(sentence, short=False, capital=True, end="?" if sentence.clauses[0].question else ".")
+        assert found.setdefault(realiser("en")(bare).text, bare) == bare
+
+
+def test_lengths_reach_beyond_twenty_words() -> None:
+    lengths = [len(realiser("en")(sentence).words) for sentence in sentences("train", 0, 2000)]
+    assert min(lengths) <= 4
+    assert sum(length > 20 for length in lengths) > 40
+
+
+def test_training_reads_what_is_written(folder: Path) -> None:
+    pairs = list(Translate.read([str(folder / "train.tsv")], tuple(LANGUAGES)))
+    assert len(pairs) == 6000 * len(LANGUAGES)
+    assert {label for pair in pairs for label in Translate.labels_of(pair)} == set(LANGUAGES)
+    assert len(list(read_pair_table(folder / "fr.test.tsv"))) == 300
+    tagged = list(read_tagged(folder / "en.test.conllu"))
+    assert len(tagged) == 300
+    assert {tag for sentence in tagged for tag in sentence.tags} >= {"DET", "ADJ", "NOUN", "VERB", "AUX", "PUNCT"}
+
+
+def test_places_and_links_in_the_alignment_file_are_of_its_text(folder: Path) -> None:
+    for code in LANGUAGES:
+        rows = read_table(folder / f"{code}.test.alignment.tsv", ("target", "target_words", "target_places", "links"))
+        for text, words, places, pairs in rows:
+            spans = [tuple(map(int, place.split(":"))) for place in places.split()]
+            assert [text[start:end] for start, end in spans] == words.split()
+            assert all(0 <= int(pair.split("-")[1]) < len(spans) for pair in pairs.split())
+
+
+def test_errors_say_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(InputError, match="expected a new or an empty folder"):
+        write(tmp_path, 0, 10)
+    with pytest.raises(InputError, match="language 'klingon'; expected one of fr"):
+        write(tmp_path / "new", 0, 10, ["klingon"])
+    with pytest.raises(InputError, match="sentences=0"):
+        write(tmp_path / "new", 0, 0)
+    with pytest.raises(InputError, match="split 'dev'; expected one of train, valid, test"):
+        next(sentences("dev", 0, 1))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
