@@ -87,7 +87,7 @@ def rounded(part: Any) -> Any:
 
 def _random(name: str, *shape: int, spread: float = 1.0) -> Tensor:
     """The same numbers for the same name."""
-    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    generator = torch.Generator().manual_seed(zlib.crc32(name.encode("utf-8", "surrogatepass")))
     return _one_decimal(spread * torch.randn(shape, generator=generator, dtype=torch.float64))
 
 
