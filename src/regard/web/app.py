@@ -22,6 +22,7 @@ from regard.web.asked import (
     Attend,
     Fill,
     Form,
+    Generate,
     Health,
     Known,
     Mechanisms,
@@ -126,7 +127,7 @@ def _add_operations(app: FastAPI, models: Models, work: Work) -> None:
             shown = asked if form == "json" else asked.model_copy(update={"show": True})
             name, answer, picture = operations.ask(models, task, shown)
             if form == "json":
-                return operations.told(name, task, answer, picture), form
+                return operations.answered(name, task, answer, picture), form
             return _formed(picture, form, theme), form
 
         return _respond(*await work.run(do))
@@ -144,7 +145,7 @@ def _add_operations(app: FastAPI, models: Models, work: Work) -> None:
     add("classify", Read, "A label for the whole text.")
     add("fill", Fill, "The words behind ____.")
     add("denoise", Write, "The whole text of a damaged one.")
-    add("generate", Write, "How a text goes on.")
+    add("generate", Generate, "How a text goes on.")
 
     @app.post("/api/attend", responses={200: FORMS, **REFUSALS}, response_model=None)
     async def attend(asked: Attend, form: As = "json", theme: Shade = "light") -> Response:

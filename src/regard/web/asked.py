@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from regard.cli.sentence import MASKS, mask_of
@@ -50,6 +50,14 @@ def _masks() -> str:
     return f"^({'|'.join(names)})$"
 
 
+def _whole(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"half a surrogate pair at character {error.start}; expected Unicode text") from None
+    return text
+
+
 @dataclass(frozen=True)
 class Checked:
     """A text that fits a pattern; `why` says of another one what is wrong with it."""
@@ -71,7 +79,7 @@ class Checked:
             raise ValueError(f"{len(text):,} characters; expected at most {self.longest:,}")
         if not re.search(self.pattern, text) or (self.pattern.endswith("$") and text.endswith("\n")):
             raise ValueError(self.why(text))
-        return text
+        return _whole(text)
 
 
 def _refused(make: Callable[[str], Any], example: str) -> Callable[[str], str]:
@@ -98,9 +106,12 @@ MaskName = Annotated[str, Checked(_masks(), 40, "window:1,1", _refused(mask_of, 
 Words = Annotated[str, Checked(r"\S", SENTENCE, "This is a cat", lambda _: _word)]
 FewWords = Annotated[str, Checked(r"\S", OPENED, "This is a cat", lambda _: _word)]
 Blanks = Annotated[str, Checked(r"_{2,}|<mask>|\[MASK\]", TEXT, "The cat ____ the mouse.", lambda _: _blank)]
-Text = Annotated[str, Field(max_length=TEXT, examples=["The black cat ate the mouse."])]
-Name = Annotated[str, Field(min_length=1, max_length=64, description="One of /api/models; else the first of its task.")]
-Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
+Text = Annotated[str, AfterValidator(_whole), Field(max_length=TEXT, examples=["The black cat ate the mouse."])]
+Name = Annotated[
+    str,
+    AfterValidator(_whole),
+    Field(min_length=1, max_length=64, description="One of /api/models; else the first of its task."),
+]
 Form = Literal["json", "weights", "html", "png", "svg", "pdf"]
 Theme = Literal["light", "dark"]
 
@@ -155,40 +166,61 @@ class Fill(Read):
 
 
 class Write(Read):
-    """A text for a model that writes one."""
+    """A text for a model that writes another one."""
 
-    beam: Annotated[int, Field(ge=1, le=8, description="1: greedy.")] = 4
+    beam: Annotated[int, Field(ge=1, le=8, description="Beginnings that are followed at a time; 1: greedy.")] = 4
     n_best: Annotated[int, Field(ge=1, le=8)] = 1
-    longest: Annotated[int, Field(ge=1, le=256, description="Pieces to write at most.")] | None = None
-    temperature: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False, description="Above 0: words are drawn.")] = (
-        0.0
-    )
-    top_k: Annotated[int, Field(ge=1, le=1000)] | None = None
-    top_p: Share = 1.0
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
 
 
 class Translate(Write):
     """A text to translate."""
 
     to: (
-        Annotated[str, Field(min_length=1, max_length=32, description="The language, where a model knows several.")]
-        | None
+        Annotated[str, Field(min_length=1, max_length=32, description="One of the languages of /api/models.")] | None
     ) = None
+
+
+class Generate(Read):
+    """A text that goes on."""
+
+    temperature: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False, description="0: nothing is drawn.")] = 0.8
+    top_k: Annotated[int, Field(ge=1, le=1000)] | None = None
+    top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.95
+    length: Annotated[int, Field(ge=1, le=256, description="Pieces at most.")] | None = None
+    n_best: Annotated[int, Field(ge=1, le=8)] = 1
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="The same text for the same seed.")] | None = None
 
 
 # Answers
 
 
+class Labelled(BaseModel):
+    word: str
+    tag: str
+    confidence: float
+
+
+class Candidate(BaseModel):
+    word: str
+    confidence: float
+
+
+class Other(BaseModel):
+    output: str
+    confidence: float
+
+
 class Answered(BaseModel):
+    """What the verb's --json prints; `attention` is what the page draws."""
+
     model: str
     task: str
     text: str
     output: str
     confidence: float
-    others: list[tuple[str, float]]
-    words: list[tuple[str, str, float]]
-    blanks: list[list[tuple[str, float]]]
+    others: list[Other] | None = None
+    words: list[Labelled] | None = None  # of tag
+    blanks: list[list[Candidate]] | None = None  # of fill
     unknown: list[str]
     cut: bool
     attention: dict[str, Any] | None
@@ -213,12 +245,14 @@ class Known(BaseModel):
     kind: str
     labels: list[str]
     languages: list[str]
-    source: str
+    about: str
+    shipped: bool
 
 
 class Health(BaseModel):
     status: str
     version: str
+    models: int
     inside: int
     room: int
 

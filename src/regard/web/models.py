@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from regard import pretrained
 from regard.core.shapes import InputError
 from regard.tasks.model import Trained, load, read_task
 from regard.tasks.task import Task
@@ -14,52 +16,66 @@ from regard.web.work import LateError, mindful, remaining
 
 
 class UnknownModelError(InputError):
-    """No model of this name, or none for this task."""
+    """No model of this name, or none for this task or language."""
+
+
+@dataclass
+class Entry:
+    """A model by its name."""
+
+    name: str
+    folder: Path
+    task: Task
+    to: tuple[str, ...]  # the languages that it translates into
+    about: str
+    given: bool  # on the command line; else it came with the installation
+    loaded: Trained | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Models:
     """A name never becomes a path: it is a key of a table that is made before the first request."""
 
-    def __init__(self, places: Mapping[str, Path] | None = None, shipped: Mapping[str, Path] | None = None) -> None:
-        self._places = {**(shipped or {}), **(places or {})}
-        self.given = frozenset(places or {})
-        self.tasks: dict[str, Task] = {name: read_task(Path(place)) for name, place in self._places.items()}
-        self._loaded: dict[str, Trained] = {}
-        self._locks = {name: threading.Lock() for name in self._places}
+    def __init__(self, places: Mapping[str, Path] | None = None, shipped: Iterable[pretrained.Shipped] = ()) -> None:
+        self.entries: dict[str, Entry] = {}
+        for name, folder in (places or {}).items():
+            task = read_task(folder)
+            to = task.labels if task.name == "translate" else ()
+            self.entries[name] = Entry(name, folder, task, to, "", given=True)
+        for one in shipped:
+            if one.name not in self.entries:
+                task = read_task(one.folder)
+                self.entries[one.name] = Entry(one.name, one.folder, task, one.to, one.about, given=False)
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tasks)
-
-    def __len__(self) -> int:
-        return len(self.tasks)
-
-    def name_of(self, task: str, name: str | None) -> str:
+    def find(self, task: str, name: str | None, to: str | None = None) -> Entry:
         """The model that was asked for, or the first one of the task: those given by name before those shipped."""
-        able = [name for name, its in self.tasks.items() if its.name == task]
-        able.sort(key=lambda name: name not in self.given)
-        if name is None and able:
-            return able[0]
+        able = {each.name: each for each in self.entries.values() if each.task.name == task}
         if name in able:
-            return str(name)
-        there = f"there is: {', '.join(able)}" if able else "there is none; regard serve --model NAME=FOLDER brings one"
-        if name is None:
-            raise UnknownModelError(f"no model can {task} here; {there.removeprefix('there is none; ')}")
-        raise UnknownModelError(f"no model for {task} is called {name!r}; {there}")
+            return able[str(name)]
+        if name is not None:
+            there = f"there is: {', '.join(able)}" if able else "there is none"
+            raise UnknownModelError(f"no model for {task} is called {name!r}; {there}")
+        found = next((each for each in able.values() if to is None or to in each.to), None)
+        if found is None and able:
+            languages = dict.fromkeys(language for each in able.values() for language in each.to)
+            raise UnknownModelError(f"no model translates into {to!r}; there is: {', '.join(languages) or 'none'}")
+        if found is None:
+            raise UnknownModelError(f"no model can {task} here; regard serve --model NAME=FOLDER brings one")
+        return found
 
     @contextmanager
-    def use(self, name: str) -> Iterator[Trained]:
+    def use(self, entry: Entry) -> Iterator[Trained]:
         """One request at a time for each model: what watches its attention must see this request only."""
-        lock = self._locks[name]
-        if not lock.acquire(timeout=max(remaining(), 0.0)):
+        if not entry.lock.acquire(timeout=max(remaining(), 0.0)):
             raise LateError
         try:
-            if name not in self._loaded:
-                trained = load(self._places[name])
+            if entry.loaded is None:
+                trained = load(entry.folder)
                 mindful(trained.network)
-                self._loaded[name] = trained
-            yield self._loaded[name]
+                entry.loaded = trained
+            yield entry.loaded
         finally:
-            lock.release()
+            entry.lock.release()
 
 
 def parse(given: list[str]) -> dict[str, Path]:
@@ -75,8 +91,3 @@ def parse(given: list[str]) -> dict[str, Path]:
             raise InputError(f"--model {one!r}: {name} was given before; choose another name")
         places[name] = path
     return places
-
-
-def shipped() -> dict[str, Path]:
-    """The models that come with the installation, by name."""
-    return {}

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import tempfile
 import threading
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from regard import __version__
+from regard.cli import told
 from regard.cli.pictures import Asked, picture_of
 from regard.cli.sentence import MASKS, take
 from regard.cli.walk import as_json
@@ -21,8 +20,9 @@ from regard.see.figure import LABELS, save
 from regard.see.page import page
 from regard.see.payload import pack
 from regard.see.picture import Picture
+from regard.tasks.model import Trained
 from regard.tasks.task import Answer, Options
-from regard.web.asked import WIDTHS, Attend, Fill, Read, Walk, Write
+from regard.web.asked import WIDTHS, Attend, Read, Walk
 from regard.web.models import Models, UnknownModelError
 
 # What touches the whole process: torch's random state, from which parameters are drawn, and matplotlib's settings.
@@ -55,53 +55,45 @@ def walk(asked: Walk) -> str:
 
 def ask(models: Models, task: str, asked: Read) -> tuple[str, Answer, Picture | None]:
     """The model's name, its answer, and the attention that led to it, if that is wanted and there is any."""
-    name = models.name_of(task, asked.model)
-    with models.use(name) as trained:
+    options = options_of(asked)
+    entry = models.find(task, asked.model, options.to)
+    if not entry.task.labels and options.to in entry.to:
+        options = replace(options, to=None)  # it cannot do anything else
+    with models.use(entry) as trained:
         try:
-            answer = trained.answer([asked.text], options_of(asked))[0]
+            answer = trained.answer([asked.text], options)[0]
         except InputError as error:
             if task != "translate":
                 raise
             raise UnknownModelError(str(error).replace("--to", "to")) from None  # a language that it does not know
-        if not all(math.isfinite(p) for p in (answer.confidence, *(p for _, p in answer.others))):
-            raise UnableError(f"the model {name} gives numbers that are not finite; train it anew")
-        return name, answer, picture_of_answer(name, trained, answer) if asked.show else None
+        others = [p for _, p in answer.others] + [p for blank in answer.blanks for _, p in blank]
+        if not all(map(math.isfinite, [answer.confidence, *others])):
+            raise UnableError(f"the model {entry.name} gives numbers that are not finite; train it anew")
+        return entry.name, answer, picture_of_answer(entry.name, trained, answer) if asked.show else None
 
 
 def options_of(asked: Read) -> Options:
-    if isinstance(asked, Write):
-        return Options(**asked.model_dump(exclude={"text", "model", "show"}))
-    return Options(n_best=asked.n_best) if isinstance(asked, Fill) else Options()
+    """With the defaults of the verbs."""
+    given = asked.model_dump(exclude={"text", "model", "show"})
+    if "length" in given:
+        given["longest"] = given.pop("length")
+    return Options(**given)
 
 
-def picture_of_answer(name: str, trained: Any, answer: Answer) -> Picture | None:
-    """Every attention of one answer that has the same words on both sides as the most telling one."""
+def picture_of_answer(name: str, trained: Trained, answer: Answer) -> Picture | None:
+    """As the verb's --show draws it."""
     found = trained.attended(answer)
-    if not found:
+    if not found or not found[0].weights.numel():
         return None
-    first = found[0]
-    same = [each for each in found if each.rows == first.rows and each.columns == first.columns]
-    writes = trained.task.name == "translate" and first.row_words is not None
-    return Picture(
-        torch.stack([each.weights for each in same]),
-        first.rows,
-        first.columns,
-        title=answer.output if len(answer.output) <= 200 else answer.output[:199] + "…",
-        maps=[each.name for each in same],
-        note=f"Model {name}: weights of its attention, the mean over heads.",
-        row_words=first.row_words,
-        column_words=first.column_words,
-        layers=None,
-        view="alignment" if writes else "matrix",
-    )
+    view = "alignment" if trained.task.name == "translate" else "matrix"
+    note = f"What the model {name} attended to, in the mean over heads."
+    return replace(told.picture_of(answer, found), note=note, view=view)
 
 
-def told(name: str, task: str, answer: Answer, picture: Picture | None) -> dict[str, Any]:
-    """An answer as JSON."""
-    fields = asdict(answer)
-    for inner in ("source", "target"):
-        del fields[inner]
-    return {"model": name, "task": task, **fields, "attention": None if picture is None else pack(picture)}
+def answered(name: str, task: str, answer: Answer, picture: Picture | None) -> dict[str, Any]:
+    """What the verb's --json prints, the model that said it, and what view.js draws."""
+    attention = None if picture is None else pack(picture)
+    return {"model": name, "task": task, **told.as_json(answer, task), "attention": attention}
 
 
 # Pictures in other forms
@@ -159,16 +151,17 @@ def listed(models: Models) -> list[dict[str, Any]]:
     """No paths: where a model lies is nobody's business."""
     return [
         {
-            "name": name,
-            "task": task.name,
-            "kind": task.model.kind,
-            "labels": list(task.labels) if task.name != "translate" else [],
-            "languages": list(task.labels) if task.name == "translate" else [],
-            "source": "given" if name in models.given else "shipped",
+            "name": entry.name,
+            "task": entry.task.name,
+            "kind": entry.task.model.kind,
+            "labels": list(entry.task.labels) if entry.task.labelled else [],
+            "languages": list(entry.to),
+            "about": entry.about,
+            "shipped": not entry.given,
         }
-        for name, task in models.tasks.items()
+        for entry in models.entries.values()
     ]
 
 
 def health(models: Models, inside: int, room: int) -> dict[str, Any]:
-    return {"status": "ok", "version": __version__, "models": len(models), "inside": inside, "room": room}
+    return {"status": "ok", "version": __version__, "models": len(models.entries), "inside": inside, "room": room}

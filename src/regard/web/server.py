@@ -64,6 +64,7 @@ def listen(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind(address)
+        made.listen(1024)  # who comes before the server is ready waits
     except OSError as error:
         made.close()
         raise InputError(
