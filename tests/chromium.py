@@ -85,7 +85,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
     yield go
     for context, visited in opened:
         context.close()
-        assert not visited.errors
+        assert visited.errors == []
 
 
 @pytest.fixture(scope="session")

@@ -411,7 +411,8 @@ class Matrix {
         onpointermove: (event) => this.pointer(event, false),
         onpointerdown: (event) => this.pointer(event, true),
         onpointerup: () => {
-          if (this.drag && !this.drag.moved) this.pin();
+          if (this.drag?.moved) this.listen.zoom?.(this.window);
+          else if (this.drag) this.pin();
           this.drag = null;
         },
         onwheel: (event) => this.wheel(event),
