@@ -118,7 +118,8 @@ class RNNEncoder(nn.Module):
         if self.backward_cell is None:
             return states, last
         back, first = self.backward_cell(turned(x, lengths), start, lengths)
-        last = tuple(torch.tanh(join(torch.cat(pair, -1))) for join, *pair in zip(self.join, last, first, strict=True))
+        # Without `join`, where no decoder follows, there is no last state.
+        last = tuple(torch.tanh(join(torch.cat(pair, -1))) for join, *pair in zip(self.join, last, first, strict=False))
         return torch.cat([states, turned(back, lengths)], -1), last
 
 

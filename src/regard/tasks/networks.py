@@ -54,6 +54,7 @@ class Reader(nn.Module):
         else:
             size = vocabulary if isinstance(vocabulary, int) else 1
             self.inner = RNNEncoder(size, model.d, _hidden(model), model.cell, model.bidirectional, dropout)
+            self.inner.join = nn.ModuleList()  # which would learn nothing: no decoder begins with the last state
             if isinstance(vocabulary, nn.Module):
                 self.inner.embedding = vocabulary
             self.d = self.inner.width
@@ -89,12 +90,14 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         self.reader, self.label, self.dropout = reader, nn.Linear(reader.d, labels), nn.Dropout(dropout)
-        self.query = nn.Parameter(torch.randn(1, reader.d) * reader.d**-0.5)
-        self.attention = None if normalizer is None else Attention(score, normalizer)
+        self.query = self.attention = None
+        if normalizer is not None:
+            self.query = nn.Parameter(torch.randn(1, reader.d) * reader.d**-0.5)
+            self.attention = Attention(score, normalizer)
 
     def forward(self, source: Int[Tensor, "B n"], lengths: Int[Tensor, " B"]) -> Float[Tensor, "B labels"]:
         states = self.reader(source, lengths)
-        if self.attention is None:
+        if self.attention is None or self.query is None:
             last = states[torch.arange(len(states), device=states.device), (lengths - 1).clamp(min=0)]
             return self.label(self.dropout(last))
         query = self.query.expand(len(states), -1, -1)

@@ -37,10 +37,10 @@ class Writing(Task):
     def answer(self, network: nn.Module, texts: Sequence[str], options: Options) -> list[Answer]:
         network.eval()
         device = next(network.parameters()).device
-        sources = [self.source(text, options) for text in texts]
         # Of nothing there is nothing to say.
         answers: list[Any] = [None if text.strip() else Answer(text, "", 1.0) for text in texts]
         asked = [i for i, answer in enumerate(answers) if answer is None]
+        sources = {i: self.source(texts[i], options) for i in asked}
         for chosen in in_batches(asked, lambda i: len(sources[i][0]) * max(options.beam, options.n_best)):
             places = [asked[place] for place in chosen]
             rows = [ended(sources[i][0]) for i in places]
@@ -61,7 +61,7 @@ class Writing(Task):
         cut: bool,
         options: Options,
     ) -> Answer:
-        told = [(self.tokenizer.decode(each.tokens), confidence(each, options)) for each in n_best]
+        told = [(self.text(each.tokens), confidence(each, options)) for each in n_best]
         (output, sure), *others = told
         return Answer(
             text, output, sure, tuple(others), unknown=unknown, cut=cut, source=ids, target=tuple(n_best[0].tokens)
@@ -93,6 +93,10 @@ class Writing(Task):
             self.logits(network, batch)
         found = [(r.name, mean_heads(r).cpu()) for r in records if "cross_attention" in r.name or r.name == "attention"]
         return found[-2:-1] + found[-1:] + found[:-2]
+
+    def text(self, ids: Sequence[int]) -> str:
+        """What was written; a language's tag, which comes after the tokenizer's pieces, is no text."""
+        return self.tokenizer.decode([id for id in ids if id < len(self.tokenizer)])
 
     def named(self, ids: Sequence[int]) -> tuple[str, ...]:
         """Pieces as a person reads them."""
