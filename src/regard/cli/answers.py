@@ -6,7 +6,6 @@ import contextlib
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -120,8 +119,7 @@ def _prompt(trained: Trained, options: Options, told: Told) -> None:
 
 def _lines(trained: Trained, options: Options, told: Told, batch: int) -> None:
     """A line for a line, in order."""
-    rows = _read()
-    while texts := list(islice(rows, batch)):
+    for texts in _batches(batch):
         try:
             answers: Iterable[Answer] = trained.answer(texts, options)
         except InputError:
@@ -140,6 +138,21 @@ def _until_wrong(trained: Trained, texts: list[str], options: Options, told: Tol
         except InputError as error:
             raise InputError(f"standard input, row {told.rows + 1}: {error}") from None
         yield one
+
+
+def _batches(size: int) -> Iterator[list[str]]:
+    """Lines of stdin, so many at a time; what stands before a line that cannot be read is answered first."""
+    texts: list[str] = []
+    try:
+        for text in _read():
+            texts.append(text)
+            if len(texts) == size:
+                yield texts
+                texts = []
+    except InputError:
+        yield texts
+        raise
+    yield texts
 
 
 def _read() -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -64,6 +64,19 @@ def watching(quiet: bool = False) -> Iterator[Watch]:
         columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(None), MofNCompleteColumn()
         with Progress(*columns, TextColumn("{task.fields[said]}"), console=console) as bar:
             yield Watch(console, bar, bar.add_task("reading the data", total=None, said=""))
+
+
+@contextmanager
+def counting(doing: str, what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for what is not training; in a log, nothing."""
+    console = Console(stderr=True, highlight=False)
+    columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(what)
+    with (
+        _warnings(console, False),
+        Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar,
+    ):
+        task = bar.add_task(doing, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
 
 
 @contextmanager

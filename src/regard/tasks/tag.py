@@ -113,8 +113,9 @@ class Tag(Task):
         source = torch.tensor([answer.source], device=next(network.parameters()).device)
         with record(network.eval()) as records:
             network.reader(source, torch.tensor([len(answer.source)], device=source.device))  # pyright: ignore
-        names = tuple(map(self.tokenizer.piece, answer.source))
-        words = members(self.tokenizer.encode_words(words_of(answer.text)))
+        split = words_of(answer.text)
+        encoded = self.tokenizer.encode_words(split)
+        names, words = tuple(" ".join(split)[a:b] for a, b in encoded.offsets), members(encoded)
         return [Attended(r.name, names, names, mean_heads(r).cpu(), words, words) for r in reversed(list(records))]
 
 

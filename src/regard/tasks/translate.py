@@ -45,15 +45,16 @@ class Translate(Writing):
         return () if tag is None else (tag[1],)
 
     def encode(self, example: Pair) -> Item:
-        return Item(self._tagged(example.source)[0], self.tokenizer.encode(example.target).ids)
+        tag, rest = self.tagged(example.source)
+        return Item((*tag, *self.tokenizer.encode(rest).ids), self.tokenizer.encode(example.target).ids)
 
     def network(self, dropout: float = 0.0, embedding: nn.Module | None = None) -> nn.Module:
         return networks.writer(self.model, len(self.tokenizer) + len(self.labels), dropout, self.longest)
 
     def source(self, text: str, options: Options) -> tuple[tuple[int, ...], tuple[str, ...], bool]:
         if TAG.match(text) is None and (self.labels or options.to):
-            text = f"<2{self._language(options.to)}> {text}"
-        ids, rest = self._tagged(text, whole=False)
+            text = f"<2{self.language(options.to)}> {text}"
+        ids, rest = self.tagged(text)
         encoded, cut = self.pieces(rest, self.longest - 1 - len(ids))
         return (*ids, *encoded.ids), self.unknown(rest, encoded), cut
 
@@ -65,14 +66,15 @@ class Translate(Writing):
         known = len(self.tokenizer)
         return tuple(self.tokenizer.piece(id) if id < known else f"<2{self.labels[id - known]}>" for id in ids)
 
-    def _tagged(self, text: str, whole: bool = True) -> tuple[tuple[int, ...], str]:
-        """The ids of a source (of its tag alone, unless whole), and the text behind the tag."""
+    def tagged(self, text: str) -> tuple[tuple[int, ...], str]:
+        """The id of a source's tag, if it has one, and the text behind it."""
         tag = TAG.match(text) if self.labels else None
-        rest = text if tag is None else text[tag.end() :]
-        first = () if tag is None else (len(self.tokenizer) + self.labels.index(self._language(tag[1])),)
-        return (*first, *(self.tokenizer.encode(rest).ids if whole else ())), rest
+        if tag is None:
+            return (), text
+        return (len(self.tokenizer) + self.labels.index(self.language(tag[1])),), text[tag.end() :]
 
-    def _language(self, to: str | None) -> str:
+    def language(self, to: str | None) -> str:
+        """Does the model know it?"""
         if to in self.labels:
             return str(to)
         if not self.labels:
