@@ -1974,15 +1974,17 @@ class View {
       parts.push(this.drawRibbons(ribbons, x + grids[0].left, y));
       y += ribbons.high + 52;
     }
+    const several = grids.length > 1;
     for (const grid of grids) {
       const [r0, r1, c0, c1] = grid.window,
-        wide = grid.left + (c1 - c0) * grid.cw + grid.over,
-        high = grid.head + (r1 - r0) * grid.ch;
-      if (grids.length > 1) parts.push(text(x, y + 14, { "font-weight": 600 }, grid.label));
-      const at = svg("g", { transform: `translate(${x},${y + (grids.length > 1 ? 24 : 0)})` }, this.drawMatrix(grid));
-      parts.push(at);
+        wide = Math.max(grid.left + (c1 - c0) * grid.cw + grid.over, 240),
+        high = grid.head + (r1 - r0) * grid.ch,
+        down = y + (several ? 24 : 0);
+      if (several) parts.push(text(x, y + 14, { "font-weight": 600 }, grid.label));
+      parts.push(svg("g", { transform: `translate(${x},${down})` }, this.drawMatrix(grid)));
+      parts.push(svg("g", { transform: `translate(${x + grid.left},${down + high + 10})` }, this.drawScale(grid)));
       x += wide + 28;
-      lowest = Math.max(lowest, y + high + (grids.length > 1 ? 24 : 0));
+      lowest = Math.max(lowest, down + high + 20);
     }
     if (note) parts.push(text(edge, lowest + 26, { "font-size": 12, fill: this.css("--quiet") }, note));
     this.pen.font = `600 17px ${FONTS}`;
@@ -2023,9 +2025,23 @@ class View {
       const [x, y] = [left + (j - c0 + 0.5) * cw, head - 8];
       const turned = { transform: `translate(${x + 4},${y}) rotate(-45)` },
         upright = { x, y, "text-anchor": "middle" };
-      parts.push(svg("text", { "font-size": 14, fill: ink, ...(grid.slanted ? turned : upright) }, grid.columns[j]));
+      const tall = grid.slanted ? Math.min(14, Math.max(11, cw * 0.7)) : 14;
+      parts.push(svg("text", { "font-size": tall, fill: ink, ...(grid.slanted ? turned : upright) }, grid.columns[j]));
     }
     return parts;
+  }
+
+  drawScale({ plane, most }) {
+    const stops = 32,
+      said = (x, anchor, text) =>
+        svg("text", { x, y: 9, "text-anchor": anchor, "font-size": 12, fill: this.css("--quiet") }, text);
+    const strip = Array.from({ length: stops }, (_, n) => {
+      const part = n / (stops - 1),
+        colour = this.colour(plane.signed ? 2 * part - 1 : part, plane.signed);
+      return svg("rect", { x: 42 + n * 4, width: 4.5, height: 10, fill: `rgb(${colour})` });
+    });
+    const ends = [plane.signed ? show(-most) : "0", this.state.scale === "row" ? "of each row" : show(most)];
+    return [said(36, "end", ends[0]), strip, said(48 + stops * 4, "start", ends[1])];
   }
 
   /** Too many cells for a shape each: as pixels. */
