@@ -44,6 +44,10 @@ __all__ = ["LANGUAGES", "realiser"]
 SOURCE = "en"
 LANGUAGES = {  # code → module
     "fr": "french",
+    "es": "spanish",
+    "it": "italian",
+    "de": "german",
+    "zh": "chinese",
 }
 
 

@@ -21,7 +21,7 @@ NOUNS: dict[str, str] = {
     "book": "m livre", "letter": "f lettre", "newspaper": "m journal journaux", "box": "f boîte", "bag": "m sac",
     "door": "f porte", "window": "f fenêtre", "ball": "m ballon", "flower": "f fleur", "hat": "m chapeau chapeaux",
     "shirt": "f chemise", "knife": "m couteau couteaux", "key": "f clé", "cup": "f tasse", "umbrella": "m parapluie",
-    "picture": "f image", "lamp": "f lampe", "chair": "f chaise", "table": "f table", "bicycle": "m vélo",
+    "picture": "m tableau tableaux", "lamp": "f lampe", "chair": "f chaise", "table": "f table", "bicycle": "m vélo",
     "car": "f voiture", "garden": "m jardin", "house": "f maison", "kitchen": "f cuisine", "forest": "f forêt",
     "park": "m parc", "street": "f rue", "school": "f école", "city": "f ville", "field": "m champ",
     "room": "f chambre", "tree": "m arbre", "bed": "m lit", "bridge": "m pont", "river": "f rivière",

@@ -128,8 +128,9 @@ NOT_SAID: dict[str, frozenset[str]] = {
     "ugly": frozenset({"flower", "river", "forest"}),
     "heavy": frozenset({"flower", "letter", "key", "newspaper", "hat", "shirt", "cup", "knife", "ball", "umbrella"}),
     "expensive": frozenset({"egg", "potato", "letter"}),
-    "small": frozenset({"queen", "king", "grandmother", "rice", "meat", "soup", "honey", "bread", "elephant"}),
-    "big": frozenset({"rice", "meat", "soup", "honey", "bread", "mouse"}),
+    "small": frozenset({"man", "woman", "king", "queen", "farmer", "teacher", "doctor", "student", "friend", "grandmother", "soldier", "chef", "rice", "meat", "soup", "honey", "bread", "elephant"}),
+    "beautiful": frozenset({"man", "boy", "king", "farmer", "teacher", "doctor", "student", "friend", "grandmother", "soldier", "chef"}),
+    "big": frozenset({"elephant", "rice", "meat", "soup", "honey", "bread", "mouse"}),
     "young": frozenset({"child", "boy", "girl", "grandmother"}),
     "strong": frozenset({"mouse", "bird", "fish", "frog", "hen", "duck", "rabbit", "grandmother"}),
     "dangerous": frozenset({"mouse", "rabbit", "hen", "duck", "frog", "fish", "bird", "goat", "cat", "donkey", "pig", "cow"}),
@@ -139,7 +140,7 @@ NOT_SAID: dict[str, frozenset[str]] = {
     "rich": frozenset({"child", "boy", "girl", "student"}),
     "famous": frozenset({"child", "boy", "girl", "man", "woman", "friend", "grandmother", "student"}),
     **{
-        colour: frozenset({"city", "park", "forest", "garden", "street", "school", "kitchen", "field", "river", "newspaper", "picture", "room", "tree"})
+        colour: frozenset({"city", "park", "forest", "garden", "street", "school", "kitchen", "field", "river", "newspaper", "letter", "picture", "room", "tree"})
         for colour in COLOURS
     },
 }  # fmt: skip
@@ -191,7 +192,7 @@ VERBS: dict[str, Verb] = {
     "buy": Verb(PERSON, ("food", "drink", "thing", "horse", "cow", "pig", "goat", "donkey", "hen")),
     "sell": Verb(PERSON, ("food", "drink", "thing", "horse", "cow", "pig", "goat", "donkey", "hen")),
     "wash": Verb(PERSON, ("thing", "dog", "horse", "elephant", "apple", "pear", "carrot", "tomato", "potato")),
-    "cook": Verb(PERSON, ("cooked", "fish")),
+    "cook": Verb(PERSON, ("cooked",)),
     "cut": Verb(PERSON, ("apple", "banana", "orange", "pear", "carrot", "tomato", "bread", "cheese", "meat", "cake")),
     "paint": Verb(PERSON, ("chair", "table", "door", "window", "box", "lamp", "bicycle")),
     "draw": Verb(PERSON, ("animal", "thing")),
@@ -214,7 +215,7 @@ VERBS: dict[str, Verb] = {
     "arrive": Verb(ANIMATE, place=False),
     "sing": Verb(("person", "bird")),
     "dance": Verb(("person", "monkey", "bear")),
-    "walk": Verb(ANIMATE),
+    "walk": Verb(PERSON),
     "laugh": Verb(PERSON),
     "cry": Verb(PERSON),
     "smile": Verb(PERSON),
@@ -223,7 +224,6 @@ VERBS: dict[str, Verb] = {
 }
 NOT_DONE: dict[str, frozenset[str]] = {  # subjects and objects that do not go with a verb, though their kind does
     "run": frozenset({"snake", "fish", "frog", "duck"}),
-    "walk": frozenset({"snake", "fish", "frog", "mouse"}),
     "jump": frozenset({"snake", "elephant", "cow", "hen", "duck", "bird"}),
     "steal": frozenset({"table", "door", "window", "chair"}),
     "buy": frozenset({"letter"}),
