@@ -27,7 +27,8 @@ SENTENCES = {  # with the fonts that Debian's fonts-noto-core and fonts-noto-cjk
 
 
 def has_letters(words: list[str]) -> bool:
-    fonts._files.cache_clear()  # an installation may just have brought some
+    for known in (fonts._files, fonts._ranked):  # an installation may just have brought some
+        known.cache_clear()
     try:
         fonts.families(words)
     except MissingError:
