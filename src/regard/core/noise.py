@@ -28,13 +28,22 @@ def mix(x: Int[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
 
 def uniform(seed: Int[Tensor, ""], tile: Tile, stream: int) -> Float[Tensor, "*batch r c"]:
     """Numbers strictly between 0 and 1, in float32, one for each pair of the tile."""
+    bits = mix(of_rows(seed, tile, stream) ^ of_columns(tile))
+    return ((bits >> 9).float() + 0.5) * 2.0**-23  # 23 bits: with 24 the last one would round up to 1
+
+
+def of_rows(seed: Int[Tensor, ""], tile: Tile, stream: int) -> Int[Tensor, "*batch r 1"]:
+    """Each query's share in the noise of its pairs, 32 bits."""
     batch = tile.extent.batch
     element = torch.arange(prod(batch), device=tile.rows.device).reshape(*batch, 1, 1)
     key = mix(mix((seed + stream * 0x9E3779B9) & _LOW) ^ ((seed >> 32) & _LOW))
-    row = mix(mix(key ^ mix(element & _LOW)) ^ mix(tile.i & _LOW))
+    return mix(mix(key ^ mix(element & _LOW)) ^ mix(tile.i & _LOW))
+
+
+def of_columns(tile: Tile) -> Int[Tensor, "1 c"]:
+    """Each key's share."""
     # 0x85EBCA6B as a negative number, with the same 32 bits: a compiler may hold positions in int32.
-    bits = mix(row ^ mix((tile.j - 0x7A143595) & _LOW))
-    return ((bits >> 9).float() + 0.5) * 2.0**-23  # 23 bits: with 24 the last one would round up to 1
+    return mix((tile.j - 0x7A143595) & _LOW)
 
 
 def new_seed(device: torch.device) -> Int[Tensor, ""]:
