@@ -11,7 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
 from pydantic_core import CoreSchema, core_schema
 
 from regard.cli.sentence import MASKS, mask_of
@@ -26,11 +34,11 @@ COUNT = r"([1-9]|[1-3][0-9])"
 POSITIVE = r"(0\.[0-9]{0,3}[1-9]|[1-9][0-9]{0,3}(\.[0-9]{1,4})?)"
 SIGNED = r"-?[0-9]{1,4}(\.[0-9]{1,4})?"
 ABOVE_ONE = r"(1\.[0-9]{0,3}[1-9]|([2-9]|[1-9][0-9])(\.[0-9]{1,4})?)"
-WHOLE, STEP = r"[0-9]{1,4}", r"[1-9][0-9]{0,3}"
+DIGITS, STEP = r"[0-9]{1,4}", r"[1-9][0-9]{0,3}"
 NUMBERS = {"hidden": COUNT, "sigma": POSITIVE, "cap": POSITIVE, "temperature": POSITIVE, "alpha": ABOVE_ONE}
 WIDTHS = {
-    "window": (WHOLE, WHOLE),
-    "dilated": (WHOLE, WHOLE, STEP),
+    "window": (DIGITS, DIGITS),
+    "dilated": (DIGITS, DIGITS, STEP),
     "strided": (STEP,),
     "blocks": (STEP,),
 }
@@ -106,6 +114,8 @@ MaskName = Annotated[str, Checked(_masks(), 40, "window:1,1", _refused(mask_of, 
 Words = Annotated[str, Checked(r"\S", SENTENCE, "This is a cat", lambda _: _word)]
 FewWords = Annotated[str, Checked(r"\S", OPENED, "This is a cat", lambda _: _word)]
 Blanks = Annotated[str, Checked(r"_{2,}|<mask>|\[MASK\]", TEXT, "The cat ____ the mouse.", lambda _: _blank)]
+# To JSON 2.0 is a whole number too.
+ROUND = BeforeValidator(lambda x: int(x) if isinstance(x, float) and x.is_integer() else x)
 Text = Annotated[str, AfterValidator(_whole), Field(max_length=TEXT, examples=["The black cat ate the mouse."])]
 Name = Annotated[
     str,
@@ -133,8 +143,8 @@ class Attend(Strict):
     text: Words
     mechanisms: Annotated[list[Mechanism], Field(min_length=1, max_length=4)] = [Mechanism()]
     mask: MaskName | None = None
-    width: Annotated[int, Field(ge=1, le=16, description="Numbers per word.")] = 4
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    width: Annotated[int, Field(ge=1, le=16, description="Numbers per word."), ROUND] = 4
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1), ROUND] = 0
 
 
 class Walk(Strict):
@@ -146,8 +156,8 @@ class Walk(Strict):
     mask: MaskName | None = None
     form: Literal["scalar", "channels", "matrices"] = "matrices"
     layout: Literal["rows", "columns"] = "rows"
-    width: Annotated[int, Field(ge=1, le=8)] = 4
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    width: Annotated[int, Field(ge=1, le=8), ROUND] = 4
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1), ROUND] = 0
 
 
 class Read(Strict):
@@ -162,14 +172,14 @@ class Fill(Read):
     """A text with blanks, written ____."""
 
     text: Blanks
-    n_best: Annotated[int, Field(ge=1, le=20, description="Words for each blank.")] = 5
+    n_best: Annotated[int, Field(ge=1, le=20, description="Words for each blank."), ROUND] = 5
 
 
 class Write(Read):
     """A text for a model that writes another one."""
 
-    beam: Annotated[int, Field(ge=1, le=8, description="Beginnings that are followed at a time; 1: greedy.")] = 4
-    n_best: Annotated[int, Field(ge=1, le=8)] = 1
+    beam: Annotated[int, Field(ge=1, le=8, description="Beginnings that are followed at a time; 1: greedy."), ROUND] = 4
+    n_best: Annotated[int, Field(ge=1, le=8), ROUND] = 1
 
 
 class Translate(Write):
@@ -184,11 +194,11 @@ class Generate(Read):
     """A text that goes on."""
 
     temperature: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False, description="0: nothing is drawn.")] = 0.8
-    top_k: Annotated[int, Field(ge=1, le=1000)] | None = None
+    top_k: Annotated[int, Field(ge=1, le=1000), ROUND] | None = None
     top_p: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.95
-    length: Annotated[int, Field(ge=1, le=256, description="Pieces at most.")] | None = None
-    n_best: Annotated[int, Field(ge=1, le=8)] = 1
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="The same text for the same seed.")] | None = None
+    length: Annotated[int, Field(ge=1, le=256, description="Pieces at most."), ROUND] | None = None
+    n_best: Annotated[int, Field(ge=1, le=8), ROUND] = 1
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1, description="The same text for the same seed."), ROUND] | None = None
 
 
 # Answers
