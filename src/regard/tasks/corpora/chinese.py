@@ -43,7 +43,7 @@ VERBS: dict[str, str] = {
     "eat": "吃", "drink": "喝", "see": "看_见", "find": "找_到", "hear": "听_见", "catch": "抓_住", "steal": "偷", "buy": "买",
     "sell": "卖", "wash": "洗", "cook": "煮", "cut": "切", "paint": "漆", "draw": "画", "read": "读", "write": "写",
     "open": "打开", "close": "关上", "hide": "藏", "lose": "丢", "carry": "搬", "push": "推", "choose": "选",
-    "sleep": "睡觉 睡", "run": "跑", "swim": "游泳", "fly": "飞", "jump": "跳", "play": "玩", "wait": "等待", "arrive": "到",
+    "sleep": "睡觉 睡", "run": "跑", "swim": "游泳", "fly": "飞", "jump": "跳", "play": "玩", "wait": "等待", "arrive": "到达 到",
     "sing": "唱歌", "dance": "跳舞", "walk": "散步", "laugh": "笑", "cry": "哭", "smile": "微笑", "work": "工作",
     "talk": "说话",
 }  # fmt: skip

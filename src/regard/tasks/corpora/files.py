@@ -2,12 +2,14 @@
 
     train.tsv                  <2fr> The cat sleeps.<TAB>Le chat dort.   all languages, each source with its tag
     fr.train.tsv               The cat sleeps.<TAB>Le chat dort.         one language, without tag
-    fr.train.alignment.tsv     source, target, the words of both, their places in the text, and the gold links
+    fr.train.alignment.tsv     source, target, the words of both, their places in the text, gold links, the sure ones
+    fr.train.gold              the links between what stands between spaces in fr.train.tsv: regard evaluate --gold
     en.train.conllu            words and their universal parts of speech
 
 and the same of valid and test. Line i of `fr.train.tsv` and of `fr.train.alignment.tsv` belong together, and
 the sources of all languages are the same. Words are separated by spaces; a place `4:9` is text[4:9]; a link
-`1-2` is the second source word with the third target word, both counted from 0.
+`1-2` is the second source word with the third target word, both counted from 0. In `.gold`, as is usual in such
+files, words are counted from 1, and a link that is not sure is written `1p2`.
 """
 
 from __future__ import annotations
@@ -18,10 +20,10 @@ from pathlib import Path
 from regard.core.shapes import InputError
 from regard.tasks.atomic import make_folder, write_folder
 from regard.tasks.corpora import LANGUAGES, SOURCE, realiser
-from regard.tasks.corpora.meaning import Realised, links
+from regard.tasks.corpora.meaning import Realised, links, sure
 from regard.tasks.corpora.sampling import SPLITS, sentences
 
-COLUMNS = ("source", "target", "source_words", "target_words", "source_places", "target_places", "links")
+COLUMNS = ("source", "target", "source_words", "target_words", "source_places", "target_places", "links", "sure")
 SHARE = 20  # valid and test have one sentence for so many of train
 
 
@@ -50,6 +52,7 @@ def _split(split: str, seed: int, count: int, languages: Sequence[str]) -> dict[
         pairs = [(source, realiser(code)(meaning)) for source, meaning in zip(sources, meanings, strict=True)]
         files[f"{code}.{split}.tsv"] = [f"{source.text}\t{target.text}" for source, target in pairs]
         files[f"{code}.{split}.alignment.tsv"] = ["\t".join(COLUMNS), *(aligned(*pair) for pair in pairs)]
+        files[f"{code}.{split}.gold"] = [gold(*pair) for pair in pairs]
         mixed += [f"<2{code}> {line}" for line in files[f"{code}.{split}.tsv"]]
     return files
 
@@ -65,8 +68,22 @@ def aligned(source: Realised, target: Realised) -> str:
             " ".join(f"{a}:{b}" for a, b in source.spans),
             " ".join(f"{a}:{b}" for a, b in target.spans),
             " ".join(f"{i}-{j}" for i, j in links(source.tokens, target.tokens)),
+            " ".join(f"{i}-{j}" for i, j in sure(source.tokens, target.tokens)),
         ]
     )
+
+
+def gold(source: Realised, target: Realised) -> str:
+    """One line of links between runs without spaces: sure where one between their words is."""
+    left, right = _runs(source), _runs(target)
+    every = {(left[i], right[j]) for i, j in links(source.tokens, target.tokens)}
+    certain = {(left[i], right[j]) for i, j in sure(source.tokens, target.tokens)}
+    return " ".join(f"{i + 1}{'-' if (i, j) in certain else 'p'}{j + 1}" for i, j in sorted(every))
+
+
+def _runs(text: Realised) -> list[int]:
+    """For each word, how many spaces stand before it."""
+    return [text.text[:start].count(" ") for start, _ in text.spans]
 
 
 def conllu(sentence: Realised) -> list[str]:

@@ -7,7 +7,8 @@ carries the nodes that it says. Two words of two languages are aligned when they
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -113,7 +114,24 @@ def phrase(words: str, *nodes: str, tag: str = "", glue: bool = False) -> list[T
     return [Token(word, nodes, tag, glue and not i) for i, word in enumerate(words.split())]
 
 
-def links(source: Iterable[Token], target: Iterable[Token]) -> list[tuple[int, int]]:
+def links(source: Sequence[Token], target: Sequence[Token]) -> list[tuple[int, int]]:
     """The gold alignment: pairs of places, from 0, of words that share a node."""
     others = [(j, set(token.nodes)) for j, token in enumerate(target)]
     return [(i, j) for i, token in enumerate(source) for j, nodes in others if nodes.intersection(token.nodes)]
+
+
+def sure(source: Sequence[Token], target: Sequence[Token]) -> list[tuple[int, int]]:
+    """Those of the links that nobody would draw otherwise: where one source word says it (ate: a mangé), or one word
+    of it the most (will eat: mangera). Of "did eat" and "a mangé", or "last week" and "上周", all are only possible."""
+    saying: dict[str, list[Token]] = {}
+    for token in source:
+        for node in token.nodes:
+            saying.setdefault(node, []).append(token)
+    written = Counter(node for token in target for node in token.nodes)
+
+    def is_sure(one: Token, node: str) -> bool:
+        heads = [token for token in saying[node] if token.tag != "AUX"]
+        return len(saying[node]) == 1 or (written[node] == 1 and len(heads) == 1 and one.tag != "AUX")
+
+    shared = [(i, j, set(source[i].nodes) & set(target[j].nodes)) for i, j in links(source, target)]
+    return [(i, j) for i, j, nodes in shared if any(is_sure(source[i], node) for node in nodes)]
