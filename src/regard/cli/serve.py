@@ -31,9 +31,11 @@ def serve(
 
     regard serve --model en-fr=runs/en-fr
     """
+    from regard import pretrained
+
     try:
         from regard.web.app import make_app
-        from regard.web.models import Models, parse, shipped
+        from regard.web.models import Models, parse
         from regard.web.server import listen, make_server
         from regard.web.work import Work
     except ModuleNotFoundError as error:
@@ -42,7 +44,7 @@ def serve(
         raise MissingError("the page needs fastapi and uvicorn; pip install 'regard[web]'") from None
     if not timeout < 1e6:
         raise InputError(f"--timeout {timeout}: expected seconds, at most 1,000,000")
-    models = Models(parse(model or []), shipped())
+    models = Models(parse(model or []), pretrained.names().values())
     logging.basicConfig(level=logging.WARNING, format="regard: %(message)s")
     with listen(host, port) as found:
         at, real = found.getsockname()[:2]
