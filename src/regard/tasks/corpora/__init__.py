@@ -48,6 +48,7 @@ LANGUAGES = {  # code → module
     "it": "italian",
     "de": "german",
     "zh": "chinese",
+    "hi": "hindi",
 }
 
 

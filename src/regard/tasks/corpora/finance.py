@@ -115,7 +115,7 @@ def report(draw: Draw, common: Lists, good: bool) -> str:
     if chance.random() < 0.3:
         template = chance.choice(_DECIDED[good])
         text = draw.fill(template, lists)
-        draw.words[:] = [template]
+        draw.words.clear()
         return text
     # Many things that rise and fall are in the plural, so "was" becomes "were".
     template = chance.choice(_MOVES)

@@ -197,6 +197,8 @@ def _split(templates: str) -> list[str]:
 _SAID, _WHOLE, _CONTRAST, _NEWS, _FILL, _NEWS_FILL = map(
     _split, (SAID, WHOLE, CONTRAST, NEWS_SAID, FILLERS, NEWS_FILLERS)
 )
+# What says it without its opposite: the easy half, from which the words are learned.
+_PLAIN = [template for template in _SAID if "{other}" not in template]
 _DECIDED = {
     label: {kind: _split(text) for kind, text in texts.items()}
     for label, texts in zip(LABELS, (POSITIVE, NEGATIVE), strict=True)
@@ -261,7 +263,7 @@ def _review(draw: Draw, kind: str, good: bool) -> str:
     lists["thing"] = words.THINGS[kind]
     shape = chance.choices(("said", "whole", "contrast", "decided"), (9, 3, 2, 6))[0]
     if shape == "said":
-        template = chance.choice(_SAID)
+        template = chance.choice(_PLAIN if chance.random() < 0.4 else _SAID)
         return draw.fill(_in_plural(template) if lists["it2"] == ["they"] else template, lists)
     if shape == "whole":
         draw.words.clear()
@@ -325,10 +327,11 @@ def _news(draw: Draw, good: bool) -> str:
     if chance.random() < 0.6:
         events = words.GOOD_NEWS if good else words.BAD_NEWS
         event = chance.choice(events)
-        draw.words.append(event)
         timed = ("", "On {day}, ", "Last {month}, ") if re.search(r"(ed|won|lost|found|broke|fled) ", event) else ("",)
         begin = chance.choice((*timed, "", "Good news: " if good else "Bad news: "))
-        return draw.fill(begin + event + ".", COMMON)
+        text = draw.fill(event, COMMON)
+        draw.words.append(text)
+        return draw.fill(begin, COMMON) + text + "."
     lists = dict(COMMON)
     rising, falling = (words.BLESSINGS, words.CURSES) if good else (words.CURSES, words.BLESSINGS)
     # What is named goes into the draw's words with its direction.
