@@ -87,7 +87,7 @@ def test_a_missing_key_may_come_from_the_command_line(path):
         ("[optim]\nlr = nan", r"optim\.lr = nan: expected"),
         ("[optim]\nlr = true", r"optim\.lr = True: expected a number"),
         ("[optim]\nlr = 1" + "0" * 400, r"optim\.lr = 10+\.\.\.: expected a number"),
-        ("[optim]\nwarmup = 1.0", r"optim\.warmup = 1\.0: expected a whole number \(0 ≤ value\)"),
+        ("[optim]\nwarmup = 1.0", r"optim\.warmup = 1\.0: expected a whole number \(0 ≤ value ≤ 4,294,967,295\)"),
         ("[optim]\ndropout = 1", r"optim\.dropout = 1: expected a number \(0 ≤ value < 1\)"),
         ("[optim]\nbetas = [0.9]", r"optim\.betas = \[0\.9\]: expected a list of 2: a number"),
         ("[optim]\nbetas = [0.9, 2]", r"optim\.betas\[1\] = 2: expected a number"),

@@ -38,15 +38,18 @@ class Range:
         return above and (value < self.high if self.open_high else value <= self.high)
 
     def __str__(self) -> str:
-        low = "" if self.low == -math.inf and not self.open_low else f"{self.low:g} {'<' if self.open_low else '≤'} "
-        high = (
-            "" if self.high == math.inf and not self.open_high else f" {'<' if self.open_high else '≤'} {self.high:g}"
-        )
+        low, high = (f"{end:,}" if isinstance(end, int) else f"{end:g}" for end in (self.low, self.high))
+        low = "" if self.low == -math.inf and not self.open_low else f"{low} {'<' if self.open_low else '≤'} "
+        high = "" if self.high == math.inf and not self.open_high else f" {'<' if self.open_high else '≤'} {high}"
         return f"{low}value{high}"
 
 
-Count = Annotated[int, Range(1)]
-Whole = Annotated[int, Range(0)]
+# Nothing is without end: a number that is too large is a mistake, and would fail far from where it was written.
+Count = Annotated[int, Range(1, 2**31 - 1)]
+Whole = Annotated[int, Range(0, 2**32 - 1)]
+Size = Annotated[int, Range(1, 2**16)]
+Layers = Annotated[int, Range(1, 1000)]
+Length = Annotated[int, Range(1, 2**20)]
 Share = Annotated[float, Range(0.0, 1.0, open_high=True)]
 Positive = Annotated[float, Range(0.0, math.inf, open_low=True, open_high=True)]
 NotNegative = Annotated[float, Range(0.0, math.inf, open_high=True)]
@@ -57,18 +60,18 @@ class Model:
     """Sizes and parts. Which of them matter depends on the kind."""
 
     kind: Literal["transformer", "rnn", "attentive", "autoencoder"] | None = None  # left out: what suits the task
-    d: Count = 256
-    heads: Count = 4
-    layers: Count = 4
-    hidden: Count | None = None  # of the feed-forward layer, or an RNN's state; left out: 4 d, or d
+    d: Size = 256
+    heads: Size = 4
+    layers: Layers = 4
+    hidden: Size | None = None  # of the feed-forward layer, or an RNN's state; left out: 4 d, or d
     position: Literal["sinusoidal", "learned", "rotary", "alibi"] = "sinusoidal"
     score: str = "auto"  # scaled dot, and additive where an RNN attends
     normalizer: str = "softmax"
     tied: bool = True  # the output layer is the embedding
     cell: Literal["rnn", "gru", "lstm"] = "gru"
     bidirectional: bool = True  # an RNN reads the source from both ends
-    slots: Count = 8  # of an autoencoder's latent: so many vectors ...
-    latent: Count = 64  # ... of so many numbers
+    slots: Size = 8  # of an autoencoder's latent: so many vectors ...
+    latent: Size = 64  # ... of so many numbers
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Data:
     lowercase: bool = False
     vocabulary: Count = 8000
     tokens: Count = 4096  # in a batch, padding included
-    longest: Count = 256  # a longer example is left out
+    longest: Length = 256  # a longer example is left out
     vectors: tuple[str, ...] = ()  # a file of pretrained word vectors to read by: GloVe or word2vec
     frozen: bool = True  # the vectors stay as they are, so that words which training never saw keep their meaning
     mask: Share = 0.15  # of the words: hidden (fill), or dropped, hidden and swapped (denoise)

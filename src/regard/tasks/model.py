@@ -16,7 +16,7 @@ from regard.core.shapes import InputError, MissingError
 from regard.nn.embeddings import Pretrained
 from regard.tasks import tokenizers
 from regard.tasks.atomic import make_folder, write_whole
-from regard.tasks.config import Model
+from regard.tasks.config import Model, Range
 from regard.tasks.config import resolve as resolve_config
 from regard.tasks.task import Answer, Attended, Options, Task
 
@@ -84,7 +84,10 @@ def load(path: Path | str) -> Trained:
     """A trained model from its folder, ready to answer."""
     folder = Path(path)
     task = read_task(folder)
-    shapes = {name: tuple(tensor.shape) for name, tensor in empty(task).state_dict().items()}
+    try:
+        shapes = {name: tuple(tensor.shape) for name, tensor in empty(task).state_dict().items()}
+    except InputError as error:
+        raise InputError(f"{folder / CONFIG}: {error}") from None
     weights = _read_weights(folder, shapes)
     network = task.network(embedding=blank(task))  # no larger than the file that was just checked
     network.load_state_dict({name: tensor.float() for name, tensor in weights.items()})
@@ -100,7 +103,7 @@ def read_task(folder: Path) -> Task:
     state = _read_json(path)
     if state.get("format") != FORMAT:
         raise InputError(f"{path}: format is {str(state.get('format'))[:40]!r}; expected {FORMAT!r}")
-    if state.get("task") not in TASKS:
+    if state.get("task") not in tuple(TASKS):  # which may be asked for what cannot be hashed
         raise InputError(f"{path}: task is {str(state.get('task'))[:40]!r}; expected one of {', '.join(TASKS)}")
     if not isinstance(state.get("model"), dict):
         raise InputError(f"{path}: model is no table; expected the sizes of the network")
@@ -117,12 +120,17 @@ def _check(path: Path, state: dict[str, Any]) -> None:
         isinstance(labels, list)
         and all(isinstance(label, str) for label in labels)
         and type(longest) is int
-        and 1 <= longest <= 2**20
+        and longest in Range(1, 2**20)
         and isinstance(noise, int | float)
         and 0 <= noise < 1
         and (
             vectors is None
-            or (isinstance(vectors, list) and len(vectors) == 2 and all(type(n) is int and n > 0 for n in vectors))
+            or (
+                isinstance(vectors, list)
+                and [type(n) for n in vectors] == [int, int]
+                and vectors[0] in Range(1, 2**31)
+                and vectors[1] in Range(1, 2**16)
+            )
         )
     )
     if not right:
@@ -140,8 +148,11 @@ def blank(task: Task) -> nn.Module | None:
 
 def empty(task: Task) -> nn.Module:
     """The network's shapes without its numbers."""
-    with torch.device("meta"):
-        return task.network(embedding=blank(task))
+    try:
+        with torch.device("meta"):
+            return task.network(embedding=blank(task))
+    except (RuntimeError, OverflowError, TypeError) as error:  # a size beyond all numbers
+        raise InputError(f"no network has these sizes: {str(error).splitlines()[0][:100]}") from None
 
 
 def _read_weights(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
