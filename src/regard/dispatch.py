@@ -9,14 +9,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.backends import chunked, reference, sdpa
+from regard.backends import chunked, reference, sdpa, triton
 from regard.core.formula import Call
 from regard.core.normalizers import Normalizer
 from regard.core.scores import extent_of
 from regard.core.shapes import BackendError, pairs
 from regard.resolve import AnyMask, AnyScore, Seed, precisely, resolve
 
-BACKENDS: dict[str, ModuleType] = {"sdpa": sdpa, "chunked": chunked, "reference": reference}
+BACKENDS: dict[str, ModuleType] = {"sdpa": sdpa, "triton": triton, "chunked": chunked, "reference": reference}
 SMALL = 2**20  # up to so many numbers in all pairs, the plain formula beats any splitting into blocks
 
 
@@ -79,6 +79,7 @@ def explain(
     >>> print(regard.explain(x, x, x, normalizer=regard.normalizers.Sparsemax()))
     backend: reference
       not sdpa: torch's fused attention knows softmax only, not Sparsemax
+      not triton: Triton's kernels run on a GPU, the tensors are on cpu
       not chunked: 25 numbers in all pairs are few enough (at most 1,048,576) for the plain formula
     """
     with precisely(score, query, key, value) as (query, key, value):
@@ -119,6 +120,8 @@ def choose(backend: str, query: Tensor, key: Tensor, value: Tensor, call: Call) 
         return backend, BACKENDS[backend]
     if sdpa.why_not(query, key, value, call) is None:
         return "sdpa", sdpa
+    if query.is_cuda and triton.why_not(query, key, value, call) is None:
+        return "triton", triton
     if chunked.why_not(query, key, value, call) is not None:
         return "reference", reference
     # Compiled code serves many lengths: comparing one with a limit would compile it once more.

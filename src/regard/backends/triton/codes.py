@@ -1,0 +1,25 @@
+"""The small whole numbers by which the kernels know their parts: constants of a compilation, without Triton."""
+
+from __future__ import annotations
+
+DOT, GATED, GAUSSIAN, TANH, DISTANCE, EXACT = range(6)  # scores; from TANH on: a loop over units, pair by pair
+SOFTMAX, SIGMOID, RELU, IDENTITY, SPARSEMAX, ENTMAX15, ENTMAX = range(7)  # normalizers; from SPARSEMAX on: a threshold
+END, ALIBI, RELATIVE, DENSE, CAP = range(5)  # what is done to a score after its content
+(
+    AND,
+    OR,
+    NOT,
+    BAND,
+    STRIDE,
+    DIAGONAL,
+    RANDOM,
+    PADDING,
+    DOCUMENTS,
+    TABLE,
+    CROSS,
+    LISTS,
+    HEADS,
+    SHIFT,
+    FIRST_HEAD,
+) = range(15)  # masks
+ALL, RANGE, LISTED = range(3)  # which blocks of keys a tile of rows visits: all, one run, those on a list

@@ -1,0 +1,1 @@
+"""The kernels: only here, and in launch.py, is Triton imported."""

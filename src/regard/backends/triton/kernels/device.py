@@ -1,0 +1,343 @@
+# The bodies are Triton's language, not Python's: branches on constants are no ternaries, loops are not Python's.
+# ruff: noqa: SIM108
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false, reportReturnType=false, reportIndexIssue=false
+# pyright: reportRedeclaration=false, reportAttributeAccessIssue=false
+"""What every kernel shares: which pairs exist, biases and caps, weights and their slopes, noise, block walks.
+
+`i` and `j` are positions of queries and keys that broadcast against each other, so the same function serves
+tiles (rows, columns) and tiles (columns, rows). Masks and biases arrive as flat tuples of whole numbers, which are
+constants of a compilation, and tuples of tensors and numbers, which are not.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from regard.backends.triton import codes
+
+GATED = tl.constexpr(codes.GATED)
+GAUSSIAN = tl.constexpr(codes.GAUSSIAN)
+SOFTMAX = tl.constexpr(codes.SOFTMAX)
+SIGMOID = tl.constexpr(codes.SIGMOID)
+RELU = tl.constexpr(codes.RELU)
+IDENTITY = tl.constexpr(codes.IDENTITY)
+SPARSEMAX = tl.constexpr(codes.SPARSEMAX)
+ENTMAX15 = tl.constexpr(codes.ENTMAX15)
+END = tl.constexpr(codes.END)
+ALIBI = tl.constexpr(codes.ALIBI)
+RELATIVE = tl.constexpr(codes.RELATIVE)
+DENSE = tl.constexpr(codes.DENSE)
+AND = tl.constexpr(codes.AND)
+OR = tl.constexpr(codes.OR)
+NOT = tl.constexpr(codes.NOT)
+BAND = tl.constexpr(codes.BAND)
+STRIDE = tl.constexpr(codes.STRIDE)
+DIAGONAL = tl.constexpr(codes.DIAGONAL)
+RANDOM = tl.constexpr(codes.RANDOM)
+PADDING = tl.constexpr(codes.PADDING)
+DOCUMENTS = tl.constexpr(codes.DOCUMENTS)
+TABLE = tl.constexpr(codes.TABLE)
+CROSS = tl.constexpr(codes.CROSS)
+LISTS = tl.constexpr(codes.LISTS)
+HEADS = tl.constexpr(codes.HEADS)
+SHIFT = tl.constexpr(codes.SHIFT)
+RANGE = tl.constexpr(codes.RANGE)
+LISTED = tl.constexpr(codes.LISTED)
+LOG2E = tl.constexpr(1.4426950408889634)
+
+
+# Masks: a tree in prefix order; `at` is the place of a node in it.
+
+
+@triton.jit
+def lead(tensor, ints, at: tl.constexpr, b, h):
+    """Where the numbers of batch element (b, h) start: two strides stand at `at`."""
+    return tensor + b.to(tl.int64) * ints[at] + h.to(tl.int64) * ints[at + 1]
+
+
+@triton.jit
+def allowed(tree: tl.constexpr, at: tl.constexpr, tensors, ints, b, h, i, j):
+    op: tl.constexpr = tree[at]
+    if op == AND:
+        first = allowed(tree, tree[at + 1], tensors, ints, b, h, i, j)
+        return first & allowed(tree, tree[at + 2], tensors, ints, b, h, i, j)
+    elif op == OR:
+        first = allowed(tree, tree[at + 1], tensors, ints, b, h, i, j)
+        return first | allowed(tree, tree[at + 2], tensors, ints, b, h, i, j)
+    elif op == NOT:
+        return allowed(tree, tree[at + 1], tensors, ints, b, h, i, j) == 0
+    elif op == BAND:
+        return band(tree, at, ints, i, j)
+    elif op == STRIDE:
+        n: tl.constexpr = tree[at + 1]
+        return (j - i - ints[n + 1]) % ints[n] == 0
+    elif op == DIAGONAL:
+        size = ints[tree[at + 1]]
+        return i // size == j // size
+    elif op == RANDOM:
+        return drawn(tree, at, ints, i, j)
+    elif op == PADDING:
+        return padded(tree, at, tensors, ints, b, h, i, j)
+    elif op == DOCUMENTS:
+        n: tl.constexpr = tree[at + 3]
+        row = tl.load(lead(tensors[tree[at + 1]], ints, n, b, h) + i)
+        col = tl.load(lead(tensors[tree[at + 2]], ints, n + 2, b, h) + j)
+        return (row == col) & (row >= 0)
+    elif op == TABLE:
+        n: tl.constexpr = tree[at + 2]
+        table = lead(tensors[tree[at + 1]], ints, n, b, h)
+        size = ints[n + 4]
+        return tl.load(table + (i // size).to(tl.int64) * ints[n + 2] + (j // size).to(tl.int64) * ints[n + 3]) != 0
+    elif op == CROSS:
+        n: tl.constexpr = tree[at + 3]
+        row = tl.load(lead(tensors[tree[at + 1]], ints, n, b, h) + i)
+        col = tl.load(lead(tensors[tree[at + 2]], ints, n + 2, b, h) + j)
+        return (row | col) != 0
+    elif op == LISTS:
+        n: tl.constexpr = tree[at + 2]
+        place = lead(tensors[tree[at + 1]], ints, n, b, h) + i.to(tl.int64) * ints[n + 2]
+        found = (i + j) < 0
+        for m in range(ints[n + 3]):
+            found = found | (tl.load(place + m) == j)
+        return found
+    elif op == HEADS:
+        found = (i + j) < 0
+        heads: tl.constexpr = tree[at + 1]
+        for head in tl.static_range(heads):
+            found = found | (allowed(tree, tree[at + 2 + head], tensors, ints, b, h, i, j) & (h == head))
+        return found
+    elif op == SHIFT:
+        return allowed(tree, tree[at + 2], tensors, ints, b, h, i + ints[tree[at + 1]], j)
+    else:  # FIRST_HEAD
+        return allowed(tree, tree[at + 2], tensors, ints, b, h + ints[tree[at + 1]], i, j)
+
+
+@triton.jit
+def band(tree: tl.constexpr, at: tl.constexpr, ints, i, j):
+    """i + offset - left <= j <= i + offset + right."""
+    n: tl.constexpr = tree[at + 1]
+    found = (i + j) >= 0
+    if tree[at + 2]:
+        found = found & (j >= i + ints[n] - ints[n + 1])
+    if tree[at + 3]:
+        found = found & (j <= i + ints[n] + ints[n + 2])
+    return found
+
+
+@triton.jit
+def padded(tree: tl.constexpr, at: tl.constexpr, tensors, ints, b, h, i, j):
+    n: tl.constexpr = tree[at + 3]
+    length = tl.load(lead(tensors[tree[at + 1]], ints, n, b, h))
+    if tree[at + 4]:  # real keys on the right
+        found = (j + length >= ints[n + 2]) & (i >= 0)
+    else:
+        found = (j < length) & (i >= 0)
+    if tree[at + 2] >= 0:
+        rows = tl.load(lead(tensors[tree[at + 2]], ints, n + 3, b, h))
+        if tree[at + 4]:
+            found = found & (i + rows >= ints[n + 5])
+        else:
+            found = found & (i < rows)
+    return found
+
+
+@triton.jit
+def drawn(tree: tl.constexpr, at: tl.constexpr, ints, i, j):
+    """Random blocks: one in each of `count` strata, by the same hash as core/rules.py."""
+    n: tl.constexpr = tree[at + 1]
+    row, col = i // ints[n], j // ints[n]
+    found = (i + j) < 0
+    for stratum in range(ints[n + 1]):
+        low = (stratum.to(tl.int64) * ints[n + 3]) // ints[n + 1]
+        high = ((stratum + 1).to(tl.int64) * ints[n + 3]) // ints[n + 1]
+        bits = mix((mix((row + ints[n + 2]).to(tl.uint32)) + stratum.to(tl.uint32)).to(tl.uint32))
+        block = low + bits.to(tl.int64) % tl.maximum(high - low, 1)
+        found = found | ((block == col) & (high > low))
+    return found
+
+
+# Noise: the counter-based hash of core/noise.py, bit for bit.
+
+
+@triton.jit
+def mix(x):
+    x = (x ^ (x >> 16)) * 0x7FEB352D
+    x = (x ^ (x >> 15)) * 0x846CA68B
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def kept(SEED, element, i, j, dropout):
+    """Which weights dropout keeps."""
+    seed = tl.load(SEED)
+    low, high = (seed & 0xFFFFFFFF).to(tl.uint32), ((seed >> 32) & 0xFFFFFFFF).to(tl.uint32)
+    key = mix(mix(low) ^ high)
+    row = mix(mix(key ^ mix(element.to(tl.uint32))) ^ mix(i.to(tl.uint32)))
+    bits = mix(row ^ mix((j - 0x7A143595).to(tl.uint32)))
+    return ((bits >> 9).to(tl.float32) + 0.5) * 1.1920928955078125e-07 >= dropout
+
+
+# Scores after their content: biases and caps, in order.
+
+
+@triton.jit
+def modify(mods: tl.constexpr, at: tl.constexpr, s, slope, tensors, ints, floats, b, h, i, j):
+    """The final score, and its derivative with respect to the content."""
+    op: tl.constexpr = mods[at]
+    if op == END:
+        return s, slope
+    else:
+        t: tl.constexpr = mods[at + 1]
+        n: tl.constexpr = mods[at + 2]
+        if op == ALIBI:
+            rate = tl.load(lead(tensors[t], ints, n, b, h))
+            s = s - rate * tl.abs(i + ints[n + 2] - j).to(tl.float32)
+        elif op == RELATIVE:
+            reach = ints[n + 3]
+            place = tl.minimum(tl.maximum(j - i - ints[n + 2], -reach), reach) + reach
+            s = s + tl.load(lead(tensors[t], ints, n, b, h) + place).to(tl.float32)
+        elif op == DENSE:
+            place = i.to(tl.int64) * ints[n + 2] + j.to(tl.int64) * ints[n + 3]
+            s = s + tl.load(lead(tensors[t], ints, n, b, h) + place).to(tl.float32)
+        else:  # CAP
+            bent = tanh(s / floats[n])
+            s = bent * floats[n]
+            slope = slope * (1.0 - bent * bent)
+        return modify(mods, at + 3, s, slope, tensors, ints, floats, b, h, i, j)
+
+
+@triton.jit
+def tanh(x):
+    e = tl.exp2(tl.abs(x) * (-2.0 * LOG2E))
+    t = (1.0 - e) / (1.0 + e)
+    return tl.where(x < 0, -t, t)
+
+
+@triton.jit
+def sigmoid(x, FAST: tl.constexpr):
+    """1 / (1 + exp(-x)). FAST spares the special-function unit the reciprocal: a guess from the bits of the
+    number and two Newton steps, exact to about 1e-5 of itself however small it is."""
+    if FAST:
+        y = 1.0 + tl.exp2(tl.minimum(x * -LOG2E, 120.0))
+        r = (0x7EF311C7 - y.to(tl.int32, bitcast=True)).to(tl.float32, bitcast=True)
+        r = r * (2.0 - y * r)
+        r = r * (2.0 - y * r)
+        return r * (2.0 - y * r)
+    else:
+        return 1.0 / (1.0 + tl.exp2(x * -LOG2E))
+
+
+# Normalizers, once a row's statistic is known: log2 of the sum for softmax, the threshold for the sparse ones.
+
+
+@triton.jit
+def weights(s, stat, factor, floats, NORM: tl.constexpr, FAST: tl.constexpr):
+    """The weights of scores s · factor; for softmax log2 e is part of the factor. Those of ReLU and Identity still
+    lack the factor: it is applied once to the sum."""
+    if NORM == SOFTMAX:
+        return tl.exp2(s * factor - stat)
+    elif NORM == RELU:
+        return tl.maximum(s, 0.0)
+    elif NORM == IDENTITY:
+        return tl.where(s == float("-inf"), 0.0, s)
+    elif NORM == SIGMOID:
+        return sigmoid(s * factor + floats[0], FAST)
+    elif NORM == SPARSEMAX:
+        return tl.maximum(s * factor - stat, 0.0)
+    elif NORM == ENTMAX15:
+        z = tl.maximum(s * (0.5 * factor) - stat, 0.0)
+        return z * z
+    else:
+        return power(s * ((floats[0] - 1.0) * factor) - stat, 1.0 / (floats[0] - 1.0))
+
+
+@triton.jit
+def power(z, exponent):
+    """z₊ to an exponent: 0 where z is not positive."""
+    inside = z > 0
+    return tl.where(inside, tl.exp2(exponent * tl.log2(tl.where(inside, z, 1.0))), 0.0)
+
+
+@triton.jit
+def slopes(s, p, floats, NORM: tl.constexpr):
+    """g with ds = g · (dp - δ): how a weight follows its own score."""
+    if NORM == SOFTMAX:
+        return p
+    elif NORM == SIGMOID:
+        return p * (1.0 - p)
+    elif NORM == RELU:
+        return tl.where(p > 0, 1.0, 0.0)
+    elif NORM == IDENTITY:
+        return tl.where(s == float("-inf"), 0.0, 1.0)
+    elif NORM == SPARSEMAX:
+        return tl.where(p > 0, 1.0, 0.0)
+    elif NORM == ENTMAX15:
+        return tl.sqrt(p)
+    else:
+        return power(p, 2.0 - floats[0])
+
+
+# Walking over blocks.
+
+
+@triton.jit
+def runs(
+    first,
+    last,
+    ints,
+    n,
+    n_first: tl.constexpr,
+    LEFT: tl.constexpr,
+    RIGHT: tl.constexpr,
+    WALK: tl.constexpr,
+    BLOCK: tl.constexpr,
+    FLIP: tl.constexpr,
+):
+    """Blocks [lo, hi) of the other axis (of length n) that positions first..last may meet; [full_lo, full_hi) of
+    them need no mask. FLIP: the positions are keys and the blocks hold queries."""
+    lo, full_lo = 0, 0
+    hi, full_hi = tl.cdiv(n, BLOCK), n // BLOCK
+    if WALK == RANGE:
+        least, most, sure_least, sure_most = 0, n - 1, 0, n - 1
+        if FLIP:
+            shift = -ints[n_first]
+        else:
+            shift = ints[n_first]
+        if LEFT:
+            if FLIP:
+                most = tl.minimum(most, last + shift + ints[n_first + 1])
+                sure_most = tl.minimum(sure_most, first + shift + ints[n_first + 1])
+            else:
+                least = tl.maximum(least, first + shift - ints[n_first + 1])
+                sure_least = tl.maximum(sure_least, last + shift - ints[n_first + 1])
+        if RIGHT:
+            if FLIP:
+                least = tl.maximum(least, first + shift - ints[n_first + 2])
+                sure_least = tl.maximum(sure_least, last + shift - ints[n_first + 2])
+            else:
+                most = tl.minimum(most, last + shift + ints[n_first + 2])
+                sure_most = tl.minimum(sure_most, first + shift + ints[n_first + 2])
+        lo = tl.minimum(least // BLOCK, hi)
+        hi = tl.maximum(tl.cdiv(tl.maximum(most + 1, 0), BLOCK), lo)
+        full_lo = tl.minimum(tl.cdiv(sure_least, BLOCK), hi)
+        full_hi = tl.minimum(tl.maximum(sure_most + 1, 0) // BLOCK, hi)
+    full_lo = tl.maximum(full_lo, lo)
+    full_hi = tl.maximum(full_hi, full_lo)
+    return lo, full_lo, full_hi, hi
+
+
+@triton.jit
+def tile_of(base, stride, start, offs, cols, limit, WIDTH: tl.constexpr, BLOCK: tl.constexpr, CHECK: tl.constexpr):
+    """Rows start + offs of a matrix, `WIDTH` wide: zeros outside."""
+    places = base + start.to(tl.int64) * stride + offs[:, None] * stride + cols[None, :]
+    if CHECK:
+        if WIDTH == BLOCK:
+            return tl.load(places, mask=(start + offs < limit)[:, None], other=0.0)
+        else:
+            return tl.load(places, mask=(start + offs < limit)[:, None] & (cols < WIDTH)[None, :], other=0.0)
+    else:
+        if WIDTH == BLOCK:
+            return tl.load(places)
+        else:
+            return tl.load(places, mask=(cols < WIDTH)[None, :], other=0.0)

@@ -1,0 +1,218 @@
+# The bodies are Triton's language, not Python's: branches on constants are no ternaries, loops are not Python's.
+# ruff: noqa: RUF059
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false, reportReturnType=false, reportIndexIssue=false
+# pyright: reportRedeclaration=false, reportAttributeAccessIssue=false
+"""The forward template: one program computes the output of a tile of queries of one head, key block by key block.
+
+Softmax keeps a running maximum and sum; every other normalizer needs neither: its threshold, if it has one, is
+known before. Without values, only softmax's statistic is written.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from regard.backends.triton import codes
+from regard.backends.triton.kernels.device import (
+    LISTED,
+    LOG2E,
+    SOFTMAX,
+    allowed,
+    kept,
+    lead,
+    modify,
+    runs,
+    tile_of,
+    weights,
+)
+from regard.backends.triton.kernels.scores import product, units
+
+GATED = tl.constexpr(codes.GATED)
+TANH = tl.constexpr(codes.TANH)
+RELU = tl.constexpr(codes.RELU)
+IDENTITY = tl.constexpr(codes.IDENTITY)
+SPARSEMAX = tl.constexpr(codes.SPARSEMAX)
+
+
+@triton.jit
+def rows_of(X, b, h):
+    """(where the tokens of one head start, their distance) of (tensor, strides of batch, head, token)."""
+    return lead(X[0], X, 1, b, h), X[3]
+
+
+@triton.jit
+def units_of(U, X, b, h):
+    """What `units` takes of one side: hidden-major numbers and the original ones."""
+    return lead(U[0], U, 1, b, h), U[3], lead(X[0], X, 1, b, h), X[3]
+
+
+@triton.jit
+def tanh_of(TANH_V, h):
+    """(-2v, Σ v, the limits) of one head."""
+    return TANH_V[0] + h * TANH_V[3], TANH_V[1] + h * TANH_V[4], TANH_V[2]
+
+
+@triton.jit
+def score_tile(
+    q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
+    SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, WIDTH: tl.constexpr, FLIP: tl.constexpr,
+    FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """(content before gates, score before its factor, the score's derivative by its content) of one tile. i and j
+    say where tokens are stored, at_i and at_j where they stand."""
+    if SCORE >= TANH:
+        u = units(q_units, k_units, tanh_v, i, j, n_q, n_k, SCORE, WIDTH, UNROLL)
+    elif FLIP:
+        u = tl.dot(k, tl.trans(q), input_precision=PRECISION)
+    else:
+        u = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+    s = product(u, a, c, SCORE, FAST)
+    if PRE:
+        s = s * pre
+    s, slope = modify(MODS, 0, s, 1.0, tensors, ints, floats, b, h, at_i, at_j)
+    return u, s, slope
+
+
+@triton.jit
+def exists(TREE: tl.constexpr, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k):
+    """Which pairs of a tile exist, its tails included."""
+    ok = (i < n_q) & (j < n_k)
+    if len(TREE) > 1:
+        ok = ok & allowed(TREE, 0, tensors, ints, b, h, at_i, at_j)
+    return ok
+
+
+@triton.jit
+def forward_step(
+    acc, top, total, block, q, a, K, C, V, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor, dropout, SEED,
+    element, tensors, ints, floats, b, h, stat,
+    SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_N: tl.constexpr,
+    DROPOUT: tl.constexpr, VALUES: tl.constexpr, CHECK: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
+    UNROLL: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    start = block * BLOCK_N
+    offs = tl.arange(0, BLOCK_N)
+    j = (start + offs)[None, :]
+    at_j = j
+    if CHECK:
+        at_j = tl.minimum(j, n_k - 1)
+    k, c = 0.0, 0.0
+    if SCORE < TANH:
+        k = tile_of(K[0], K[1], start, offs, tl.arange(0, BLOCK_D), n_k, WIDTH, BLOCK_D, CHECK)
+        if SCORE >= GATED:
+            c = tl.load(C + start + offs, mask=start + offs < n_k, other=0.0)[None, :]
+    u, s, slope = score_tile(
+        q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
+        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL,
+    )  # fmt: skip
+    if CHECK:
+        ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
+    if NORM == SOFTMAX:
+        if CHECK:
+            s = tl.where(ok, s, float("-inf"))
+        new = tl.maximum(top, tl.max(s, 1) * factor)
+        base = tl.where(new == float("-inf"), 0.0, new)
+        p = tl.exp2(s * factor - base[:, None])
+        shrink = tl.exp2(top - base)
+        total = total * shrink + tl.sum(p, 1)
+        top = new
+        if VALUES:
+            acc = acc * shrink[:, None]
+    else:
+        p = weights(s, stat, factor, floats, NORM, FAST)
+        if CHECK:
+            p = tl.where(ok, p, 0.0)
+    if VALUES:
+        if DROPOUT:
+            p = tl.where(kept(SEED, element, at_i, at_j, dropout), p, 0.0)
+        value = tile_of(V[0], V[1], start, offs, tl.arange(0, BLOCK_V), n_k, WIDTH_V, BLOCK_V, CHECK)
+        if WIDE:
+            value = value.to(tl.float32)
+        acc = tl.dot(p.to(value.dtype), value, acc, input_precision=PRECISION)
+    return acc, top, total
+
+
+@triton.jit
+def forward(
+    Q, K, V, A, C, Q_UNITS, K_UNITS, TANH_V, OUT, STAT, SINK, SEED, POSITIONS, MAP, tensors, ints, floats,
+    n_q, n_k, heads, pre, factor, after, dropout,
+    SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
+    WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, HAS_SINK: tl.constexpr,
+    DROPOUT: tl.constexpr, VALUES: tl.constexpr, GATHERED: tl.constexpr, WIDTH: tl.constexpr, BLOCK_D: tl.constexpr,
+    WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr,
+    PRECISION: tl.constexpr, UNROLL: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    tiles = tl.cdiv(n_q, BLOCK_M)
+    element = tl.program_id(0) // tiles
+    tile = tiles - 1 - tl.program_id(0) % tiles  # under a causal mask the last tiles work longest: they start first
+    b, h = element // heads, element % heads
+    first = tile * BLOCK_M
+    offs = tl.arange(0, BLOCK_M)
+    i = (first + offs)[:, None]
+    at_i = tl.minimum(i, n_q - 1)
+    if GATHERED:
+        at_i = tl.load(POSITIONS + at_i)
+    live = first + offs < n_q
+    stats = STAT + element.to(tl.int64) * n_q + first + offs
+    q, a = 0.0, 0.0
+    if SCORE < TANH:
+        base, stride = rows_of(Q, b, h)
+        q = tile_of(base, stride, first, offs, tl.arange(0, BLOCK_D), n_q, WIDTH, BLOCK_D, True)
+        if SCORE >= GATED:
+            a = tl.load(lead(A[0], A, 1, b, h) + first + offs, mask=live, other=0.0)[:, None]
+    keys, values, c = rows_of(K, b, h), rows_of(V, b, h), lead(C[0], C, 1, b, h)
+    q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
+    acc = tl.zeros([BLOCK_M, BLOCK_V], dtype=tl.float32)
+    top = tl.full([BLOCK_M], float("-inf"), dtype=tl.float32)
+    total = tl.zeros([BLOCK_M], dtype=tl.float32)
+    if HAS_SINK:
+        top = total + tl.load(lead(SINK[0], SINK, 1, b, h)) * LOG2E
+        total += 1.0
+    stat = 0.0
+    if NORM >= SPARSEMAX:
+        stat = tl.load(stats, mask=live, other=float("inf"))[:, None]
+
+    listed = MAP[0]
+    if WALK == LISTED:
+        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
+        listed = lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
+        lo, full_lo = 0, tl.load(place)
+        full_hi = full_lo + tl.load(place + 1)
+        hi = full_hi
+    else:
+        lo, full_lo, full_hi, hi = runs(
+            first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
+        )
+        if GATHERED:
+            full_lo, full_hi = 0, 0
+    for phase in tl.static_range(3):
+        # Partial blocks on the left, full ones, partial ones on the right.
+        if phase == 0:
+            begin, end = lo, full_lo
+        elif phase == 1:
+            begin, end = full_lo, full_hi
+        else:
+            begin, end = full_hi, hi
+        if phase == 1 or (phase == 0 and (WALK == LISTED or LEFT)) or (phase == 2 and WALK != LISTED):
+            for t in range(begin, end):
+                block = t
+                if WALK == LISTED:
+                    block = tl.load(listed + t)
+                acc, top, total = forward_step(
+                    acc, top, total, block, q, a, keys, c, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre,
+                    factor, dropout, SEED, element, tensors, ints, floats, b, h, stat,
+                    SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, VALUES,
+                    phase != 1, FAST, PRECISION, UNROLL, WIDE,
+                )  # fmt: skip
+
+    if NORM == SOFTMAX:
+        # Nothing to attend to: the statistic is such that every weight computed from it is 0.
+        tl.store(stats, tl.where(total > 0, top + tl.log2(total), float("inf")), mask=live)
+        acc = acc / tl.where(total > 0, total, 1.0)[:, None]
+    if VALUES:
+        acc = acc * after
+        cols = tl.arange(0, BLOCK_V)
+        places = lead(OUT[0], OUT, 1, b, h) + first.to(tl.int64) * OUT[3] + offs[:, None] * OUT[3] + cols[None, :]
+        tl.store(places, acc.to(OUT[0].dtype.element_ty), mask=live[:, None] & (cols < WIDTH_V)[None, :])

@@ -1,0 +1,177 @@
+# The bodies are Triton's language, not Python's: branches on constants are no ternaries, loops are not Python's.
+# ruff: noqa: RUF059
+# pyright: reportGeneralTypeIssues=false, reportArgumentType=false, reportReturnType=false, reportIndexIssue=false
+# pyright: reportRedeclaration=false, reportAttributeAccessIssue=false
+"""The threshold of the sparse normalizers: one program finds it for a tile of queries by passing over their keys a
+few times, computing the scores anew each time. With z = (α - 1) s, τ solves Σ (z - τ)₊^(1/(α-1)) = 1.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from regard.backends.triton import codes
+from regard.backends.triton.kernels.backward import phases
+from regard.backends.triton.kernels.device import ENTMAX15, LISTED, lead, power, runs, tile_of
+from regard.backends.triton.kernels.forward import exists, rows_of, score_tile, tanh_of, units_of
+
+GATED = tl.constexpr(codes.GATED)
+TANH = tl.constexpr(codes.TANH)
+SPARSEMAX = tl.constexpr(codes.SPARSEMAX)
+
+
+@triton.jit
+def threshold_step(
+    one, two, three, tau, block, q, a, K, C, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor,
+    tensors, ints, floats, b, h,
+    SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_N: tl.constexpr, CHECK: tl.constexpr, FIRST: tl.constexpr,
+    FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """One block's part of the row maximum (FIRST), or of the sums over what stands above τ."""
+    start = block * BLOCK_N
+    offs = tl.arange(0, BLOCK_N)
+    j = (start + offs)[None, :]
+    at_j = j
+    if CHECK:
+        at_j = tl.minimum(j, n_k - 1)
+    k, c = 0.0, 0.0
+    if SCORE < TANH:
+        k = tile_of(K[0], K[1], start, offs, tl.arange(0, BLOCK_D), n_k, WIDTH, BLOCK_D, CHECK)
+        if SCORE >= GATED:
+            c = tl.load(C + start + offs, mask=start + offs < n_k, other=0.0)[None, :]
+    u, z, slope = score_tile(
+        q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
+        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL,
+    )  # fmt: skip
+    if CHECK:
+        ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
+        z = tl.where(ok, z, float("-inf"))
+    if FIRST:
+        one = tl.maximum(one, tl.max(z, 1))
+    else:
+        y = tl.maximum(z * factor - tau[:, None], 0.0)
+        if NORM == SPARSEMAX:
+            one += tl.sum(tl.where(y > 0, 1.0, 0.0), 1)
+            two += tl.sum(y, 1)
+        elif NORM == ENTMAX15:
+            one += tl.sum(tl.where(y > 0, 1.0, 0.0), 1)
+            two += tl.sum(y, 1)
+            three += tl.sum(y * y, 1)
+        else:
+            exponent = 1.0 / (floats[0] - 1.0)
+            one += tl.sum(power(y, exponent), 1)
+            two += tl.sum(power(y, exponent - 1.0), 1) * exponent
+    return one, two, three
+
+
+@triton.jit
+def threshold_pass(
+    one, two, three, tau, lo, full_lo, full_hi, hi, listed, q, a, K, C, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
+    pre, factor, tensors, ints, floats, b, h,
+    SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_N: tl.constexpr, FIRST: tl.constexpr, FAST: tl.constexpr,
+    PRECISION: tl.constexpr, UNROLL: tl.constexpr, WALK: tl.constexpr, LEFT: tl.constexpr,
+):  # fmt: skip
+    for phase in tl.static_range(3):
+        begin, end = phases(phase, lo, full_lo, full_hi, hi)
+        if phase == 1 or (phase == 0 and (WALK == LISTED or LEFT)) or (phase == 2 and WALK != LISTED):
+            for t in range(begin, end):
+                block = t
+                if WALK == LISTED:
+                    block = tl.load(listed + t)
+                one, two, three = threshold_step(
+                    one, two, three, tau, block, q, a, K, C, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor,
+                    tensors, ints, floats, b, h,
+                    SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, BLOCK_N, phase != 1, FIRST, FAST, PRECISION, UNROLL,
+                )  # fmt: skip
+    return one, two, three
+
+
+@triton.jit
+def threshold(
+    Q, K, A, C, Q_UNITS, K_UNITS, TANH_V, STAT, POSITIONS, MAP, tensors, ints, floats,
+    n_q, n_k, heads, pre, factor, most,
+    SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
+    WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, GATHERED: tl.constexpr,
+    WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr,
+    PRECISION: tl.constexpr, UNROLL: tl.constexpr,
+):  # fmt: skip
+    """τ of a tile of queries, after at most `most` passes; +inf where there is nothing to attend to. α - 1 is part of
+    the factor."""
+    tiles = tl.cdiv(n_q, BLOCK_M)
+    element = tl.program_id(0) // tiles
+    tile = tiles - 1 - tl.program_id(0) % tiles
+    b, h = element // heads, element % heads
+    first = tile * BLOCK_M
+    offs = tl.arange(0, BLOCK_M)
+    i = (first + offs)[:, None]
+    at_i = tl.minimum(i, n_q - 1)
+    if GATHERED:
+        at_i = tl.load(POSITIONS + at_i)
+    live = first + offs < n_q
+    q, a = 0.0, 0.0
+    if SCORE < TANH:
+        base, stride = rows_of(Q, b, h)
+        q = tile_of(base, stride, first, offs, tl.arange(0, BLOCK_D), n_q, WIDTH, BLOCK_D, True)
+        if SCORE >= GATED:
+            a = tl.load(lead(A[0], A, 1, b, h) + first + offs, mask=live, other=0.0)[:, None]
+    keys, c = rows_of(K, b, h), lead(C[0], C, 1, b, h)
+    q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
+    listed = MAP[0]
+    if WALK == LISTED:
+        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
+        listed = lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
+        lo, full_lo = 0, tl.load(place)
+        full_hi = full_lo + tl.load(place + 1)
+        hi = full_hi
+    else:
+        lo, full_lo, full_hi, hi = runs(
+            first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
+        )
+        if GATHERED:
+            full_lo, full_hi = 0, 0
+
+    none = tl.zeros([BLOCK_M], dtype=tl.float32)
+    best, _, _ = threshold_pass(
+        none + float("-inf"), none, none, none, lo, full_lo, full_hi, hi, listed, q, a, keys, c, q_units, k_units,
+        tanh_v, i, at_i, n_q, n_k, pre, factor, tensors, ints, floats, b, h,
+        SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, BLOCK_N, True, FAST, PRECISION, UNROLL, WALK, LEFT,
+    )  # fmt: skip
+    best = best * factor
+    empty = best == float("-inf")
+    best = tl.where(empty, 0.0, best)
+    low, high = best - 1.0, best  # τ lies between
+    tau = low
+    moving = 1
+    passes = 0
+    while (moving > 0) & (passes < most):
+        one, two, three = threshold_pass(
+            none, none, none, tau, lo, full_lo, full_hi, hi, listed, q, a, keys, c, q_units, k_units, tanh_v, i, at_i,
+            n_q, n_k, pre, factor, tensors, ints, floats, b, h,
+            SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, BLOCK_N, False, FAST, PRECISION, UNROLL, WALK, LEFT,
+        )  # fmt: skip
+        if NORM == SPARSEMAX:
+            # Given the support, τ is linear in it; from the left this never passes the solution.
+            excess = two - 1.0
+            step = excess / tl.maximum(one, 1.0)
+        elif NORM == ENTMAX15:
+            # Given the support, a quadratic; where it has no root, one step of Newton.
+            excess = three - 1.0
+            root = two * two - one * excess
+            exact = (two - tl.sqrt(tl.maximum(root, 0.0))) / tl.maximum(one, 1.0)
+            step = tl.where(root >= 0, exact, excess / tl.maximum(2.0 * two, 1e-30))
+        else:
+            excess = one - 1.0
+            step = excess / tl.maximum(two, 1e-30)
+        low = tl.where(excess > 0, tau, low)
+        high = tl.where(excess <= 0, tau, high)
+        new = tau + step
+        new = tl.where((new >= low) & (new <= high), new, 0.5 * (low + high))
+        change = tl.where(live & (empty == 0), tl.abs(new - tau), 0.0)
+        moving = tl.max(tl.where(change > 2e-7 * tl.maximum(tl.abs(tau), 1.0), 1, 0), 0)
+        tau = new
+        passes += 1
+    stats = STAT + element.to(tl.int64) * n_q + first + offs
+    tl.store(stats, tl.where(empty, float("inf"), tau), mask=live)

@@ -1,0 +1,313 @@
+"""From tensors to kernel launches. Only this module and the kernels import Triton; only operators import this."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.backends.triton import codes, configs
+from regard.backends.triton.kernels import additive, backward, forward, threshold
+from regard.backends.triton.plan import Lowering, Plan, block_map, two_axes
+from regard.core.formula import Call
+from regard.core.normalizers import Softmax
+from regard.core.shapes import Extent
+
+LOG2E = 1 / math.log(2)
+PASSES = {codes.SPARSEMAX: 30, codes.ENTMAX15: 30, codes.ENTMAX: 60}  # most passes over the keys for a threshold
+
+
+@dataclass
+class Problem:
+    """One call with everything its kernels share."""
+
+    query: Tensor  # [outer, heads, n_q, d], and so on
+    key: Tensor
+    value: Tensor
+    shares: list[Tensor]  # of Gated: [outer, heads, n_q] and [outer, heads, n_k]
+    call: Call
+    extent: Extent
+    scale: float
+    plan: Plan
+    positions: Tensor | None = None  # where the queries stand, if they are not all of them
+
+    @classmethod
+    def of(
+        cls, query: Tensor, key: Tensor, value: Tensor, shares: list[Tensor], call: Call, extent: Extent, scale: float,
+        positions: Tensor | None = None,
+    ) -> Problem:  # fmt: skip
+        q, k, v = (rowwise(two_axes(x, extent, 2)) for x in (query, key, value))
+        shares = [two_axes(x, extent, 1).contiguous() for x in shares]
+        plan = Lowering(extent).plan(call.score, call.normalizer, call.mask)
+        problem = cls(q, k, v, shares, call, extent, scale, plan, positions)
+        problem._prepare()
+        return problem
+
+    def _prepare(self) -> None:
+        plan = self.plan
+        self.outer, self.heads = self.query.shape[:2]
+        self.n_q, self.n_k = self.query.shape[2], self.key.shape[2]
+        self.elements = self.outer * self.heads
+        self.device = self.query.device
+        self.half = self.query.dtype in (torch.float16, torch.bfloat16)
+        score = plan.score
+        if score == codes.GAUSSIAN and not self.half:
+            score = codes.DISTANCE
+        self.score = score
+        # The score is pre · content, changed by biases and caps, times factor; factor > 0, so that a maximum may be
+        # taken before it.
+        self.pre_needed = len(plan.mods) > 1 or self.scale <= 0
+        self.pre, self.factor = (self.scale, 1.0) if self.pre_needed else (1.0, self.scale)
+        self.linear = self.factor if plan.normalizer in (codes.RELU, codes.IDENTITY) else 1.0
+        self.keep = 1 / max(1 - self.call.dropout, 1e-38) if self.call.dropout > 0 else 1.0
+        nothing = (self.query, 0, 0, 0)
+        self.a, self.c, self.q_units, self.k_units = nothing, nothing, nothing, nothing
+        self.tanh_v = (self.query, self.query, self.query, 0, 0)
+        if score == codes.GATED:
+            self.a, self.c = (strided(x) for x in self.shares)
+        elif score == codes.GAUSSIAN:
+            self.a, self.c = (strided(-0.5 * x.float().square().sum(-1)) for x in (self.query, self.key))
+        elif score >= codes.TANH:
+            self._units()
+        sink = self.call.normalizer.sink if isinstance(self.call.normalizer, Softmax) else None
+        self.has_sink = sink is not None
+        self.sink = nothing
+        if sink is not None:
+            sink = two_axes(sink.detach().float().reshape(sink.shape or (1, 1, 1)), self.extent, 2)
+            self.sink = (sink, sink.stride(0), sink.stride(1), 0)
+        self.seed = torch.zeros(1, dtype=torch.int64, device=self.device) if self.call.seed is None else self.call.seed
+
+    def _units(self) -> None:
+        """Hidden-major copies; for the tanh sum their exponentials, and what the kernels need of v."""
+        tanh = self.score == codes.TANH
+        self.q_units, self.k_units = (strided(hidden_major(x, tanh)) for x in (self.query, self.key))
+        if tanh:
+            v = parameter_v(self.call).float()
+            width = v.shape[-1]
+            minus = torch.zeros(*v.shape[:-1], width + width % 2, dtype=torch.float32, device=self.device)
+            minus[..., :width] = -2 * v
+            per_head = int(v.ndim > 1)
+            limits = torch.stack([self.query.abs().amax(), self.key.abs().amax()]).float()
+            self.tanh_v = (minus, v.sum(-1), limits, minus.shape[-1] * per_head, per_head)
+
+    # What a launch needs.
+
+    def sizes(self, kernel: str) -> tuple[int, int, int, int]:
+        d, d_v = self.query.shape[-1], self.value.shape[-1]
+        each = self.query.element_size()
+        return configs.choose(kernel, self.score, self.plan.normalizer, power_of_2(d), power_of_2(d_v), each)
+
+    def map(self, block_m: int, block_n: int, flip: bool) -> tuple[Any, ...]:
+        if self.plan.walk != codes.LISTED or self.positions is not None:
+            return (self.seed, self.seed, 0, 0, 0, 0, 0, 0)
+        assert self.call.mask is not None
+        return block_map(self.call.mask, self.extent, block_m, block_n, flip)
+
+    def precision(self) -> str:
+        """Whole float32 products, unless torch's own matrix products may take tf32."""
+        return "tf32" if self.half or torch.get_float32_matmul_precision() != "highest" else "tf32x3"
+
+    def constants(self, block_m: int, block_n: int) -> dict[str, Any]:
+        plan, d, d_v = self.plan, self.query.shape[-1], self.value.shape[-1]
+        at, left, right = plan.band
+        walk = plan.walk if self.positions is None else codes.ALL
+        return {
+            "SCORE": self.score, "MODS": plan.mods, "PRE": self.pre_needed, "NORM": plan.normalizer, "TREE": plan.tree,
+            "WALK": walk, "BAND": at, "LEFT": left, "RIGHT": right, "WIDTH": d, "BLOCK_D": power_of_2(d),
+            "WIDTH_V": d_v, "BLOCK_V": power_of_2(d_v), "BLOCK_M": block_m, "BLOCK_N": block_n, "FAST": self.half,
+            "PRECISION": self.precision(), "UNROLL": 2,
+        }  # fmt: skip
+
+    @property
+    def dropout(self) -> bool:
+        return self.call.dropout > 0
+
+    @property
+    def wide(self) -> bool:
+        """Weights without a bound do not fit into float16."""
+        return self.query.dtype == torch.float16 and self.plan.normalizer in (codes.RELU, codes.IDENTITY)
+
+    def log_factor(self) -> float:
+        return self.factor * LOG2E if self.plan.normalizer == codes.SOFTMAX else self.factor
+
+
+def rowwise(x: Tensor) -> Tensor:
+    return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
+
+
+def strided(x: Tensor) -> tuple[Tensor, int, int, int]:
+    return x, x.stride(0), x.stride(1), x.stride(2)
+
+
+def power_of_2(d: int) -> int:
+    return max(16, 1 << (d - 1).bit_length())
+
+
+def hidden_major(x: Tensor, exponential: bool) -> Tensor:
+    """[outer, heads, units, n], more of both than there are, so that a kernel may read past the end."""
+    *lead, n, d = x.shape
+    out = torch.ones(*lead, d + d % 2, -(-n // 128) * 128, dtype=torch.float32, device=x.device)
+    wide = x.detach().float().mT
+    out[..., :d, :n] = torch.exp(2 * wide) if exponential else wide
+    return out
+
+
+def parameter_v(call: Call) -> Tensor:
+    from regard.backends.triton.plan import content_of
+
+    v: Any = content_of(call.score).v
+    return v.detach()
+
+
+def tiles_of(n: int, block: int) -> int:
+    return -(-n // block)
+
+
+def grid(n: int, block: int, elements: int) -> tuple[int]:
+    return (tiles_of(n, block) * elements,)
+
+
+def start(kernel: Any, programs: tuple[int], *arguments: Any, **constants: Any) -> None:
+    """Every launch passes through here."""
+    kernel[programs](*arguments, **constants)
+
+
+def statistic(p: Problem) -> Tensor:
+    """[elements, n_q]: log2 Σ 2^s for softmax, τ for what has a threshold, nothing for the others."""
+    norm = p.plan.normalizer
+    stat = torch.empty(p.elements, p.n_q, dtype=torch.float32, device=p.device)
+    if norm >= codes.SPARSEMAX:
+        m, n, warps, stages = p.sizes("threshold")
+        alpha = 2.0 if norm == codes.SPARSEMAX else p.plan.floats[0]
+        constants = p.constants(m, n)
+        constants = {k: v for k, v in constants.items() if k not in ("WIDTH_V", "BLOCK_V")}
+        start(
+            threshold.threshold, grid(p.n_q, m, p.elements),
+            strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat,
+            p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors, p.plan.ints,
+            p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.factor * (alpha - 1), PASSES[norm],
+            GATHERED=p.positions is not None, **constants, num_warps=warps, num_stages=stages,
+        )  # fmt: skip
+    return stat
+
+
+def attend(p: Problem, values: bool = True) -> tuple[Tensor, Tensor]:
+    """(output [outer, heads, n_q, d_v], statistic); without values only the statistic counts."""
+    stat = statistic(p)
+    m, n, warps, stages = p.sizes("forward")
+    shape = (p.outer, p.heads, p.n_q, p.value.shape[-1]) if values else (1, 1, 1, 1)
+    out = torch.empty(shape, dtype=p.value.dtype, device=p.device)
+    if not values and p.plan.normalizer != codes.SOFTMAX:
+        return out, stat
+    start(
+        forward.forward, grid(p.n_q, m, p.elements),
+        strided(p.query), strided(p.key), strided(p.value), p.a, p.c, p.q_units, p.k_units, p.tanh_v, strided(out),
+        stat, p.sink, p.seed, p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors,
+        p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.keep * p.linear, p.call.dropout,
+        HAS_SINK=p.has_sink, DROPOUT=p.dropout, VALUES=values, GATHERED=p.positions is not None, WIDE=p.wide,
+        **p.constants(m, n), num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return out, stat
+
+
+@dataclass
+class Gradients:
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    shares: list[Tensor]
+    v: Tensor | None
+    sink: Tensor | None
+
+
+def gradients(p: Problem, grad: Tensor, out: Tensor, stat: Tensor) -> Gradients:
+    """Of [outer, heads, ...] tensors, in the types of what they belong to."""
+    delta = torch.empty(p.elements, p.n_q, dtype=torch.float32, device=p.device)
+    grad = rowwise(grad)
+    if p.plan.normalizer >= codes.SPARSEMAX:
+        _queries(p, grad, out, stat, delta, what=1)
+    v = None
+    shares: list[Tensor] = []
+    if p.score == codes.TANH:
+        dq, v = _tanh_queries(p, grad, out, stat, delta)
+        dk, dv = _tanh_keys(p, grad, stat, delta)
+    elif p.score == codes.EXACT:
+        dq, dk = torch.zeros_like(p.query), torch.zeros_like(p.key)
+        if p.plan.normalizer == codes.SOFTMAX:
+            delta = (grad.float() * out.float()).sum(-1).reshape(p.elements, p.n_q)
+        _, dv, _ = _keys(p, grad, stat, delta)
+    else:
+        dq, da = _queries(p, grad, out, stat, delta, what=0)
+        dk, dv, dc = _keys(p, grad, stat, delta)
+        shares = [da, dc] if p.score == codes.GATED else []
+    sink = None
+    if p.has_sink:
+        # The sink has weight exp(sink - lse) and no value: its gradient is -weight · δ.
+        weight = torch.exp2(p.sink[0][..., 0, 0, None] * LOG2E - stat.reshape(p.outer, p.heads, p.n_q))
+        sink = -(weight * delta.reshape(p.outer, p.heads, p.n_q)).sum(-1)
+    return Gradients(dq, dk, dv, shares, v, sink)
+
+
+def _queries(p: Problem, grad: Tensor, out: Tensor, stat: Tensor, delta: Tensor, what: int) -> tuple[Tensor, Tensor]:
+    m, n, warps, stages = p.sizes("backward_queries")
+    dq = torch.empty(p.query.shape if what == 0 else (1, 1, 1, 1), dtype=p.query.dtype, device=p.device)
+    da = torch.empty(p.outer, p.heads, p.n_q, dtype=torch.float32, device=p.device) if p.score == codes.GATED else delta
+    start(
+        backward.backward_queries, grid(p.n_q, m, p.elements),
+        strided(p.query), strided(p.key), strided(p.value), p.a, p.c, p.q_units, p.k_units, p.tanh_v, strided(out),
+        strided(grad), stat, delta, strided(dq), da, p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints,
+        p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.scale, p.call.dropout, p.keep,
+        DROPOUT=p.dropout, CAPPED=p.plan.capped, WHAT=what, **p.constants(m, n), num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return dq, da
+
+
+def _keys(p: Problem, grad: Tensor, stat: Tensor, delta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    m, n, warps, stages = p.sizes("backward_keys")
+    dk, dv = (torch.empty(x.shape, dtype=x.dtype, device=p.device) for x in (p.key, p.value))
+    dc = torch.empty(p.outer, p.heads, p.n_k, dtype=torch.float32, device=p.device) if p.score == codes.GATED else delta
+    start(
+        backward.backward_keys, grid(p.n_k, n, p.elements),
+        strided(p.query), strided(p.key), strided(p.value), p.a, p.c, p.q_units, p.k_units, p.tanh_v, strided(grad),
+        stat, delta, strided(dk), strided(dv), dc, p.seed, p.map(m, n, True), p.plan.tensors, p.plan.ints,
+        p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.scale, p.call.dropout, p.keep,
+        p.keep * p.linear, DROPOUT=p.dropout, CAPPED=p.plan.capped, WIDE=p.wide, **p.constants(m, n),
+        num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return dk, dv, dc
+
+
+def _tanh_queries(p: Problem, grad: Tensor, out: Tensor, stat: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    m, n, warps, stages = p.sizes("tanh_queries")
+    dq = torch.empty(p.query.shape, dtype=torch.float32, device=p.device)
+    tiles, width = tiles_of(p.n_q, m), p.query.shape[-1]
+    shares = torch.empty(p.elements * tiles, width, dtype=torch.float32, device=p.device)
+    constants = p.constants(m, n)
+    constants["BLOCK_U"] = constants.pop("BLOCK_D")
+    start(
+        additive.tanh_queries, grid(p.n_q, m, p.elements),
+        strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(out), strided(grad),
+        stat, delta, strided(dq), shares, p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints, p.plan.floats,
+        p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.scale, p.call.dropout, p.keep,
+        DROPOUT=p.dropout, CAPPED=p.plan.capped, **constants, num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return dq, shares.reshape(p.outer, p.heads, tiles, width).sum((0, 2))
+
+
+def _tanh_keys(p: Problem, grad: Tensor, stat: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    m, n, warps, stages = p.sizes("tanh_keys")
+    dk = torch.empty(p.key.shape, dtype=torch.float32, device=p.device)
+    dv = torch.empty(p.value.shape, dtype=p.value.dtype, device=p.device)
+    constants = p.constants(m, n)
+    constants["BLOCK_U"] = constants.pop("BLOCK_D")
+    start(
+        additive.tanh_keys, grid(p.n_k, n, p.elements),
+        strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(grad), stat, delta,
+        strided(dk), strided(dv), p.seed, p.map(m, n, True), p.plan.tensors, p.plan.ints, p.plan.floats,
+        p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.scale, p.call.dropout, p.keep, p.keep * p.linear,
+        DROPOUT=p.dropout, CAPPED=p.plan.capped, WIDE=p.wide, **constants, num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return dk, dv
