@@ -49,6 +49,8 @@ LANGUAGES = {  # code → module
     "de": "german",
     "zh": "chinese",
     "hi": "hindi",
+    "mr": "marathi",
+    "gu": "gujarati",
 }
 
 
