@@ -137,7 +137,10 @@ def _tell(run: Run, folder: Path, trained: Any, steps: int, as_json: bool) -> No
         return print(json.dumps({"folder": str(folder), "task": run.task, "steps": steps, **trained.figures}))
     done = "" if steps else " (it had finished before; nothing was left to train)"
     numbers = sum(p.numel() for p in trained.network.parameters())
-    print(f"{folder}: a {trained.task.model.kind} that can {run.task}, {numbers:,} parameters{done}")
+    kind = {"rnn": "an RNN", "attentive": "an RNN with attention", "autoencoder": "an autoencoder"}
+    print(
+        f"{folder}: {kind.get(trained.task.model.kind, 'a transformer')} that can {run.task}, {numbers:,} parameters{done}"
+    )
     if trained.figures:
         print(f"validation: {figures(trained.figures)}")
     sample = {"fill": "The cat ____ .", "generate": "The cat"}.get(run.task, "The cat sleeps.")
@@ -149,6 +152,7 @@ def _listed() -> str:
     from regard.tasks.config import keys
 
     rows = [(key, said, "(must be given)" if default is None else default) for key, said, default in keys()]
+    rows = [(key, said.replace("a list of a text", "texts, between commas"), default) for key, said, default in rows]
     wide = max(len(key) for key, *_ in rows)
     told = max(len(default) for *_, default in rows)
     return "\n".join(f"{key:<{wide}}  {default:<{told}}  {said}" for key, said, default in rows)

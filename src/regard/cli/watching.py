@@ -15,7 +15,7 @@ from rich.text import Text
 from regard.tasks import training
 
 NOW_AND_THEN = 15.0  # seconds between two lines of a log
-NAMES = {"bleu": "BLEU", "chrf": "chrF", "accuracy": "accuracy"}  # figures that a line has, in this order
+NAMES = {"bleu": "BLEU", "chrf": "chrF"}
 
 
 class Watch:
@@ -107,8 +107,10 @@ def figures(found: dict[str, Any]) -> str:
     for name, value in found.items():
         if name == "accuracy":
             said.append(f"accuracy {100 * value:.1f}%")
+        elif name in ("bleu", "chrf"):
+            said.append(f"{NAMES[name]} {value:.1f}")
         elif name != "loss" and isinstance(value, float):
-            said.append(f"{NAMES.get(name, name)} {value:.4g}")
+            said.append(f"{name} {value:.4g}")
     return "  ".join(said)
 
 

@@ -76,7 +76,7 @@ class Tagger(nn.Module):
     ) -> Float[Tensor, "B most labels"]:
         """`words[b, i]` is the word of piece i, -1 for pads; `most` words in the longest row."""
         states = self.reader(source, lengths)
-        member = torch.nn.functional.one_hot(words + 1, most + 1)[..., 1:].to(states.dtype)  # B n most
+        member = (words[..., None] == torch.arange(most, device=words.device)).to(states.dtype)  # B n most
         mean = member.mT @ states / member.sum(1).clamp(min=1)[..., None]
         return self.label(self.dropout(mean))
 
@@ -100,7 +100,7 @@ class Classifier(nn.Module):
         if self.attention is None or self.query is None:
             last = states[torch.arange(len(states), device=states.device), (lengths - 1).clamp(min=0)]
             return self.label(self.dropout(last))
-        query = self.query.expand(len(states), -1, -1)
+        query = self.query.expand(states.shape[0], -1, -1)  # len() would fix the batch in an exported network
         found = self.attention(query, states, states, mask=padding(lengths))  # B 1 d
         return self.label(self.dropout(found[:, 0]))
 

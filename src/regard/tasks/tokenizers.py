@@ -130,9 +130,13 @@ class Tokenizer:
         token = self._token(id)
         return token[:1] in ("▁", "Ġ") or not any(c.isalnum() or unicodedata.category(c)[0] == "M" for c in token)
 
+    def to_json(self) -> str:
+        """What `save` writes."""
+        return self._inner.to_str(pretty=True)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """As JSON that the `tokenizers` library reads too; into a folder as tokenizer.json."""
-        write_whole(_file(path), self._inner.to_str(pretty=True).encode("utf-8"))
+        write_whole(_file(path), self.to_json().encode("utf-8"))
 
     def _spelled(self, text: str) -> tuple[str, Spans | None]:
         """The text as the pieces spell it, and from which of its characters each of those came (None: the same)."""
