@@ -19,6 +19,7 @@ from regard.tasks.atomic import make_folder, write_whole
 from regard.tasks.config import Model, Range
 from regard.tasks.config import resolve as resolve_config
 from regard.tasks.task import Answer, Attended, Options, Task
+from regard.tasks.writing import Aligner, Writing
 
 FORMAT = "regard model 1"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -110,7 +111,23 @@ def read_task(folder: Path) -> Task:
     sizes = {key: value for key, value in state["model"].items() if value is not None}
     model = resolve_config(Model, sizes, source=f"{path}: model")
     _check(path, state)
-    return restore(state["task"], tokenizers.load(folder / tokenizers.FILE), state, model)
+    task = restore(state["task"], tokenizers.load(folder / tokenizers.FILE), state, model)
+    if "aligner" in state:
+        task.aligner = _aligner(path, state["aligner"], task)  # pyright: ignore[reportAttributeAccessIssue]
+    return task
+
+
+def _aligner(path: Path, state: Any, task: Task) -> Aligner:
+    layers = task.model.layers if task.model.kind == "transformer" else 1
+    heads = task.model.heads if task.model.kind == "transformer" else 1
+    known = isinstance(task, Writing) and isinstance(state, dict) and set(state) == {"layer", "head", "late"}
+    limits = {"layer": range(layers), "head": (None, *range(heads)), "late": range(2)}
+    if not known or any(type(x) is bool or x not in limits[name] for name, x in state.items()):
+        raise InputError(
+            f"{path}: aligner is {str(state)[:60]}; expected layer (below {layers}), head (below {heads}, or null) and "
+            f"late (0 or 1) of a model that writes"
+        )
+    return Aligner(**state)
 
 
 def _check(path: Path, state: dict[str, Any]) -> None:

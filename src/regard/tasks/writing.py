@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
@@ -17,8 +18,23 @@ from regard.tasks.task import Answer, Attended, Options, Task, ended, in_batches
 from regard.tasks.tokenizers import BOS, EOS
 
 
+@dataclass(frozen=True)
+class Aligner:
+    """Which attention tells best where a word came from: that of a layer, of one of its heads (None: of all, their
+    mean), at the step that writes the word (late = 0) or at the one after it, which reads it (late = 1)."""
+
+    layer: int
+    head: int | None = None
+    late: int = 0
+
+
 class Writing(Task):
     """One text in, another out."""
+
+    aligner: Aligner | None = None  # where it is not known: the mean of the last layer but one
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | ({} if self.aligner is None else {"aligner": asdict(self.aligner)})
 
     def collate(self, items: Sequence[Item], chance: int) -> Batch:
         source, target = [ended(item.source) for item in items], [ended(item.target) for item in items]
@@ -85,14 +101,21 @@ class Writing(Task):
         self, network: nn.Module, source: Sequence[int], target: Sequence[int]
     ) -> list[tuple[str, Float[Tensor, "m n"]]]:
         """Cross-attention of every layer (mean over heads) while this target is written, with the ends of both
-        sentences; the last layer but one first: there the alignment is clearest."""
+        sentences; the one where the alignment is clearest first."""
         device = next(network.parameters()).device
         network.eval()
         batch = Writing.collate(self, [Item(tuple(source), tuple(target))], 0).to(device)
         with record(network) as records:
             self.logits(network, batch)
-        found = [(r.name, mean_heads(r).cpu()) for r in records if "cross_attention" in r.name or r.name == "attention"]
-        return found[-2:-1] + found[-1:] + found[:-2]
+        layers = [each for each in records if "cross_attention" in each.name or each.name == "attention"]
+        found = [(each.name, mean_heads(each).cpu()) for each in layers]
+        if self.aligner is None:
+            return found[-2:-1] + found[-1:] + found[:-2]
+        layer, head, late = self.aligner.layer, self.aligner.head, self.aligner.late
+        name, weights = found[layer]
+        if head is not None:
+            name, weights = f"{name}, head {head + 1}", layers[layer].weights(heads=head).float().cpu()[0, 0]
+        return [(name, weights[late:]), *found[layer:], *found[:layer]]
 
     def text(self, ids: Sequence[int]) -> str:
         """What was written; a language's tag, which comes after the tokenizer's pieces, is no text."""

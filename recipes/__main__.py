@@ -1,0 +1,122 @@
+"""Train the models that come with the library, each by its recipe, and put them where they are looked up.
+
+    python -m recipes                       all of them, from nothing
+    python -m recipes tag fill --jobs 1     these
+    python -m recipes --ship build/shipped  into another folder
+
+The corpora are written to scratch/corpora first, if they are not there; runs are in scratch/models, and one that
+was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import shutil
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from regard import pretrained
+from regard.tasks import config, corpora, model, training
+from regard.tasks.corpora.files import write
+from regard.tasks.measuring import measure
+
+HERE, SCRATCH = Path(__file__).parent, Path("scratch")
+CORPORA, MODELS = SCRATCH / "corpora", SCRATCH / "models"
+SENTENCES = 40_000  # for training, in each language
+
+ABOUT = {  # recipe → what the index says of it
+    "translate": "English into {}",
+    "tag": "parts of speech of English words",
+    "sentiment": "praise or blame, in reviews, news and finance reports",
+    "fill": "the missing words of short stories",
+    "denoise": "damaged sentences, restored",
+    "generate": "short stories, continued",
+}
+
+
+def train(name: str, device: str, threads: int) -> tuple[str, dict[str, Any]]:
+    torch.set_num_threads(threads)
+    run = config.read(HERE / f"{name}.toml", [f"machine.device={device}"])
+
+    def tell(progress: training.Progress) -> None:
+        if progress.figures:
+            said = {key: round(x, 4) for key, x in progress.figures.items() if isinstance(x, float)}
+            print(f"{name} {progress.step}: {progress.tokens_per_second:,.0f} tokens/s {said}", flush=True)
+
+    return name, training.train(run, MODELS / name, tell).figures
+
+
+def ship(name: str, folder: Path, most: int) -> list[str]:
+    """Float16 weights and the card, with figures on what was held out; the names under which it is found."""
+    trained = model.load(MODELS / name)
+    into = folder / name
+    shutil.rmtree(into, ignore_errors=True)
+    model.save(into, trained, half=True)
+    shutil.copy(MODELS / name / model.CARD, into / model.CARD)
+    half = model.load(into)  # what is measured is what is shipped
+    lines = ["", "## On combinations that training never saw", "", "| | |", "|---|---|"]
+    for test in tests(name):
+        found = measure(half, [str(test)], most=most).figures
+        said = ", ".join(f"{key} {value:.4g}" for key, value in found.items() if isinstance(value, float))
+        lines.append(f"| {test.name} | {said} |")
+    with open(into / model.CARD, "a", encoding="utf-8") as card:
+        card.write("\n".join(lines) + "\n")
+    print("\n".join(lines), flush=True)
+    return [f"en-{code}" for code in half.task.labels] if name == "translate" else [name]
+
+
+def tests(name: str) -> list[Path]:
+    run = config.read(HERE / f"{name}.toml")
+    if name != "translate":
+        return [Path(file.replace(".valid.", ".test.")) for file in run.data.valid]
+    return [CORPORA / f"{code}.test.tsv" for code in corpora.LANGUAGES]
+
+
+def index(folder: Path, names: list[str]) -> None:
+    """Adds these recipes to what the index has."""
+    path = folder / pretrained.INDEX
+    listed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for name in names:
+        task = json.loads((folder / name / model.CONFIG).read_text(encoding="utf-8"))
+        for code in task["labels"] if name == "translate" else [""]:
+            listed[f"en-{code}" if code else name] = {
+                "folder": name,
+                "task": task["task"],
+                **({"to": [code]} if code else {}),
+                "about": ABOUT[name].format(code),
+            }
+    path.write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(
+        prog="python -m recipes", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    options.add_argument("names", nargs="*", help=f"of {', '.join(ABOUT)}; all, unless given")
+    options.add_argument("--jobs", type=int, default=1, help="models that are trained side by side")
+    options.add_argument("--threads", type=int, default=2, help="of each of them")
+    options.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
+    options.add_argument("--ship", type=Path, default=pretrained.HERE, help="the folder they are put into")
+    options.add_argument("--most", type=int, default=1000, help="test examples that are measured for the card")
+    asked = options.parse_args()
+    names = asked.names or list(ABOUT)
+    for name in names:
+        if name not in ABOUT:
+            options.error(f"{name}: no such recipe; expected one of {', '.join(ABOUT)}")
+    if not CORPORA.exists():
+        write(CORPORA, 0, SENTENCES)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(asked.jobs, mp_context=context) as pool:
+        for done in as_completed([pool.submit(train, name, asked.device, asked.threads) for name in names]):
+            name, _ = done.result()
+            ship(name, asked.ship, asked.most)
+            index(asked.ship, [name])
+
+
+if __name__ == "__main__":
+    main()
