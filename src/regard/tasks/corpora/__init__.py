@@ -51,6 +51,8 @@ LANGUAGES = {  # code → module
     "hi": "hindi",
     "mr": "marathi",
     "gu": "gujarati",
+    "kn": "kannada",
+    "ta": "tamil",
 }
 
 
