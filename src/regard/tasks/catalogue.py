@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import torch
+
 from regard.core.shapes import InputError
 from regard.nn.embeddings import Pretrained
 from regard.nn.vectors import Vectors, read_vectors
@@ -67,7 +69,7 @@ def prepare(run: Run) -> tuple[Task, Pretrained | None]:
         )
     if task.labelled and len(labels) < 2:
         raise InputError(f"{run.data.train[0]}: all labels are {next(iter(labels), '')!r}; expected two or more")
-    embedding = None if vectors is None else _embedding(tokenizer, vectors, run.data.frozen)
+    embedding = None if vectors is None else _embedding(tokenizer, vectors, run)
     shape = None if embedding is None else (embedding.weight.shape[0], embedding.weight.shape[1])
     return task(tokenizer, run.model, run.data.longest, sorted(labels), shape, run.data.mask), embedding
 
@@ -79,9 +81,13 @@ def restore(name: str, tokenizer: Tokenizer, state: dict[str, Any], model: Any) 
     return TASKS[name](tokenizer, model, int(state["longest"]), state["labels"], shape, float(state["noise"]))
 
 
-def _embedding(tokenizer: Tokenizer, vectors: Vectors, frozen: bool) -> Pretrained:
+def _embedding(tokenizer: Tokenizer, vectors: Vectors, run: Run) -> Pretrained:
     """A row for each piece: the vector of the word, also where only its lower case has one."""
     known = set(vectors.words)
     words = [tokenizer.piece(id) for id in range(len(tokenizer))]
     words = [word if word in known else word.lower() for word in words[len(SPECIAL) :]]
-    return Pretrained.from_vectors([*SPECIAL, *words], vectors, frozen, unknown="normal", padding_index=PAD)
+    with torch.random.fork_rng(devices=[]):  # rows of words without a vector are drawn
+        torch.manual_seed(run.seed)
+        return Pretrained.from_vectors(
+            [*SPECIAL, *words], vectors, run.data.frozen, unknown="normal", padding_index=PAD
+        )

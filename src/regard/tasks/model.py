@@ -160,7 +160,7 @@ def blank(task: Task) -> nn.Module | None:
 
     if task.vectors is None:
         return None
-    return embedding_of(task.model, Pretrained(torch.zeros(task.vectors)))
+    return embedding_of(task.model, Pretrained(torch.zeros(task.vectors), padding_index=tokenizers.PAD))
 
 
 def empty(task: Task) -> nn.Module:
