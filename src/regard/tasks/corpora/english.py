@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from regard.tasks.corpora.meaning import BE, Clause, NounPhrase, Realised, Sentence, Token, phrase, spell
 
-PLURALS = {"mouse": "mice", "wolf": "wolves", "man": "men", "woman": "women", "child": "children", "box": "boxes", "knife": "knives", "fox": "foxes", "city": "cities", "potato": "potatoes", "tomato": "tomatoes", "princess": "princesses"}  # fmt: skip
+PLURALS = {"mouse": "mice", "fish": "fish", "wolf": "wolves", "man": "men", "woman": "women", "child": "children", "box": "boxes", "knife": "knives", "fox": "foxes", "city": "cities", "potato": "potatoes", "tomato": "tomatoes", "princess": "princesses"}  # fmt: skip
 PAST = {"eat": "ate", "drink": "drank", "see": "saw", "find": "found", "hear": "heard", "catch": "caught", "steal": "stole", "buy": "bought", "sell": "sold", "cut": "cut", "draw": "drew", "read": "read", "write": "wrote", "hide": "hid", "lose": "lost", "carry": "carried", "choose": "chose", "sleep": "slept", "run": "ran", "swim": "swam", "fly": "flew", "sing": "sang", "cry": "cried"}  # fmt: skip
 ROUTE = {"carry": "carries", "catch": "catches", "wash": "washes", "push": "pushes", "fly": "flies", "cry": "cries"}
 TIMES = {
