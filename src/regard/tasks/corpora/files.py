@@ -5,6 +5,8 @@
     fr.train.alignment.tsv     source, target, the words of both, their places in the text, gold links, the sure ones
     fr.train.gold              the links between what stands between spaces in fr.train.tsv: regard evaluate --gold
     en.train.conllu            words and their universal parts of speech
+    sentiment.train.tsv        positive<TAB>A great film.                for regard train classify
+    stories.train.txt          The dog was hungry, so he ate a bone.     for fill, denoise and generate
 
 and the same of valid and test. Line i of `fr.train.tsv` and of `fr.train.alignment.tsv` belong together, and
 the sources of all languages are the same. Words are separated by spaces; a place `4:9` is text[4:9]; a link
@@ -22,6 +24,8 @@ from regard.tasks.atomic import make_folder, write_folder
 from regard.tasks.corpora import LANGUAGES, SOURCE, realiser
 from regard.tasks.corpora.meaning import Realised, links, sure
 from regard.tasks.corpora.sampling import SPLITS, sentences
+from regard.tasks.corpora.sentiment import sentiment
+from regard.tasks.corpora.stories import stories
 
 COLUMNS = ("source", "target", "source_words", "target_words", "source_places", "target_places", "links", "sure")
 SHARE = 20  # valid and test have one sentence for so many of train
@@ -38,6 +42,10 @@ def write(folder: Path, seed: int, count: int, languages: Sequence[str] = tuple(
     files: dict[str, list[str]] = {}
     for split in SPLITS:
         files |= _split(split, seed, count if split == "train" else max(1, count // SHARE), languages)
+    for split, labelled in sentiment(seed, count).items():
+        files[f"sentiment.{split}.tsv"] = [f"{example.label}\t{example.text}" for example in labelled]
+    for split, plain in stories(seed, count).items():
+        files[f"stories.{split}.txt"] = [example.text for example in plain]
     make_folder(folder.parent)
     write_folder(folder, {name: ("\n".join(lines) + "\n").encode() for name, lines in files.items()})
     return {name: len(lines) for name, lines in files.items()}
