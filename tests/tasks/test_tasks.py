@@ -16,7 +16,7 @@ from regard.tasks import config
 from regard.tasks.catalogue import TASKS, prepare, resolved
 from regard.tasks.config import Model
 from regard.tasks.task import Options, loss_of
-from tests.tasks.small import run_of, train
+from tests.tasks.small import run_of, same, train, weights
 
 QUICK = {
     "optim__lr": 1e-2, "optim__dropout": 0.0, "optim__label_smoothing": 0.0, "model__d": 32,
@@ -330,3 +330,14 @@ def test_pretrained_vectors_reach_words_that_training_never_saw(folder, width, f
 def test_tasks_that_write_do_not_read_by_vectors(folder):
     with pytest.raises(InputError, match="translate does not read by vectors; tag, classify, fill do"):
         train(run_of("translate", folder / "translate.txt", data__vectors=["v.txt"]), folder / "none")
+
+
+@pytest.mark.parametrize("width", [16, 3])
+def test_the_seed_decides_what_stands_for_a_word_without_a_vector(tmp_path, width):
+    (tmp_path / "data").write_text("x\ta b\ny\tb c d\n" * 9)
+    (tmp_path / "vectors").write_text("".join(f"{word} {' '.join(['0.5'] * width)}\n" for word in "ab"))
+    run = run_of("classify", tmp_path / "data", data__vectors=[str(tmp_path / "vectors")], schedule__steps=3)
+    for name in "ab":
+        torch.rand(5)  # whatever was drawn before
+        train(run, tmp_path / name)
+    assert same(weights(tmp_path / "a"), weights(tmp_path / "b"))

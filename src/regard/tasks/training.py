@@ -359,16 +359,20 @@ def _task_of(run: Run, folder: Path) -> tuple[Run, Task, nn.Module | None]:
         task = model.read_task(folder)
         embedding = model.blank(task)  # its numbers come with the checkpoint
         if embedding is not None and not checkpoint_there(folder):
-            task, vectors = prepare(run)
-            embedding = networks.embedding_of(task.model, vectors)
+            task, embedding = _prepared(run)
         if isinstance(embedding, nn.Module):
             frozen = run.data.frozen
             getattr(embedding, "vectors", embedding).weight.requires_grad_(not frozen)
         return replace(run, schedule=before.schedule, optim=before.optim), task, embedding
     if not _empty(folder):
         raise InputError(f"{folder}: not empty, and no run is in it; expected a new folder, or one with a {RUN}")
+    return run, *_prepared(run)
+
+
+def _prepared(run: Run) -> tuple[Task, nn.Module | None]:
     task, vectors = prepare(run)
-    return run, task, networks.embedding_of(task.model, vectors)
+    torch.manual_seed(run.seed)
+    return task, networks.embedding_of(task.model, vectors)
 
 
 def _empty(folder: Path) -> bool:
