@@ -30,7 +30,7 @@ NVIDIA = (
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("corpora") / "out"
-    write(out, 0, 1500)
+    write(out, 0, 600)
     return out
 
 
@@ -84,7 +84,7 @@ def test_what_may_be_sampled_is_no_near_copy_in_any_language() -> None:
 
 
 def test_nothing_written_is_like_a_sentence_of_the_documentation(folder: Path) -> None:
-    _check_written(folder, 1500)
+    _check_written(folder, 600)
 
 
 @pytest.mark.slow
@@ -204,11 +204,11 @@ def test_lengths_reach_beyond_twenty_words() -> None:
 
 def test_training_reads_what_is_written(folder: Path) -> None:
     pairs = list(Translate.read([str(folder / "train.tsv")], tuple(LANGUAGES)))
-    assert len(pairs) == 1500 * len(LANGUAGES)
+    assert len(pairs) == 600 * len(LANGUAGES)
     assert {label for pair in pairs for label in Translate.labels_of(pair)} == set(LANGUAGES)
-    assert len(list(read_pair_table(folder / "fr.test.tsv"))) == 75
+    assert len(list(read_pair_table(folder / "fr.test.tsv"))) == 30
     tagged = list(read_tagged(folder / "en.test.conllu"))
-    assert len(tagged) == 75
+    assert len(tagged) == 30
     assert {tag for sentence in tagged for tag in sentence.tags} >= {"DET", "ADJ", "NOUN", "VERB", "AUX", "PUNCT"}
 
 

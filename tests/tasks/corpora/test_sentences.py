@@ -46,7 +46,7 @@ def _everything() -> list[Sentence]:
             forms = [("the", False)]
         known = [adjective for adjective in ADJECTIVES if may_be(name, adjective)]
         phrases = [NounPhrase(name, determiner, plural) for determiner, plural in forms]
-        phrases += [NounPhrase(name, d, p, (a,)) for (d, p), a in product(forms, known)]
+        phrases += [NounPhrase(name, d, p, (a,)) for (d, p), a in product(forms[::3], known)]
         clauses += [Clause(phrase, "sleep", "present") for phrase in phrases]
         clauses += [Clause(NounPhrase("cat"), "see", "past", phrase) for phrase in phrases]
         clauses += [Clause(NounPhrase("cat"), "see", "past", p, negated=True) for p in phrases if p.determiner != "two"]

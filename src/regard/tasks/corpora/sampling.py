@@ -29,6 +29,7 @@ TWENTIETHS = {"valid": (0,), "test": (1,)}  # of all combinations; the others ar
 # What the documentation shows; nothing like it is ever trained on.
 SHOWN = Clause(NounPhrase("cat", adjectives=("black",)), "eat", "past", NounPhrase("mouse"))
 
+TENSES: tuple[Tense, ...] = ("past", "present", "future")
 FURNITURE = ("table", "chair", "bed")  # on and under which not everything is done by everybody
 AT_HOME = ("cat", "dog", "mouse", "monkey", "rabbit", "frog", "snake", "bird", "hen", "child", "boy", "girl")
 NUMERALS: tuple[Determiner, ...] = ("two", "three", "four")
@@ -80,30 +81,38 @@ def _sentence(draw: random.Random, split: str) -> Sentence:
     if draw.random() < 0.55:
         return Sentence((_clause(draw, split),), None, mark, capital, short)
     link = draw.choices(("and", "but", "because"), (5, 2, 3))[0]
-    first, second = _clause(draw, split), _clause(draw, split, second=True)
-    if draw.random() < 0.7:  # two clauses are mostly of the same time
-        times = TIMES[first.tense]
-        second = replace(second, tense=first.tense, time=second.time and draw.choice(times))
-    if first.time and second.time:
-        second = replace(second, time=None)
+    first = _clause(draw, split)
+    # Mostly both are of the same time, and it is said once.
+    second = _clause(draw, split, follows=first, tense=first.tense if draw.random() < 0.7 else None)
     return Sentence((first, second), link, mark, capital, short)
 
 
-def _clause(draw: random.Random, split: str, question: bool = False, second: bool = False) -> Clause:
+def _clause(
+    draw: random.Random,
+    split: str,
+    question: bool = False,
+    follows: Clause | None = None,
+    tense: Tense | None = None,
+) -> Clause:
     while True:
-        clause = _any_clause(draw, question, second)
-        if split_of(clause) == split:
+        clause = _any_clause(draw, question, follows, tense or draw.choices(TENSES, (55, 28, 17))[0])
+        if _clear(clause) and split_of(clause) == split:
             return clause
 
 
-def _any_clause(draw: random.Random, question: bool, second: bool) -> Clause:
-    tense: Tense = draw.choices(("past", "present", "future"), (55, 28, 17))[0]
+def _clear(clause: Clause) -> bool:
+    """Has it one meaning in English? They cut (today or yesterday?); does not sing every day (some, or none?)."""
+    if clause.negated:
+        return clause.time != "every day"
+    present = clause.tense == "present" and clause.subject.plural and not clause.question
+    return not (present and clause.verb in ("cut", "read"))
+
+
+def _any_clause(draw: random.Random, question: bool, follows: Clause | None, tense: Tense) -> Clause:
     negated = not question and draw.random() < 0.15
     place = _place(draw) if draw.random() < 0.3 else None
-    time = draw.choice(TIMES[tense]) if draw.random() < 0.25 else None
-    if negated and time == "every day":
-        time = None  # not every day, or every day not?
-    first = time is not None and not question and not second and draw.random() < 0.5
+    time = draw.choice(TIMES[tense]) if draw.random() < 0.25 and not (follows and follows.time) else None
+    first = time is not None and not question and not follows and draw.random() < 0.5
     if draw.random() < 0.12:
         noun = draw.choice(_QUALIFIED)
         quality = draw.choice(_known(noun))
@@ -115,8 +124,6 @@ def _any_clause(draw: random.Random, question: bool, second: bool) -> Clause:
         return Clause(subject, BE, tense, None, quality, negated, question)
     verb = draw.choice(_WEIGHTED)
     subject = _noun_phrase(draw, draw.choice(_subjects(verb)), subject=True)
-    if verb in ("cut", "read") and tense == "present" and not question:
-        negated = negated or subject.plural  # they cut: today or yesterday? English cannot tell
     if place and place.where.noun in FURNITURE and subject.noun not in AT_HOME and verb not in ("find", "hide", "see"):
         place = None
     if not VERBS[verb].objects:
