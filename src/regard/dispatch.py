@@ -9,15 +9,23 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from regard.backends import chunked, reference, sdpa, triton
+from regard.backends import chunked, cpu, reference, sdpa, triton
 from regard.core.formula import Call
 from regard.core.normalizers import Normalizer
 from regard.core.scores import extent_of
 from regard.core.shapes import BackendError, pairs
 from regard.resolve import AnyMask, AnyScore, Seed, precisely, resolve
 
-BACKENDS: dict[str, ModuleType] = {"sdpa": sdpa, "triton": triton, "chunked": chunked, "reference": reference}
-SMALL = 2**20  # up to so many numbers in all pairs, the plain formula beats any splitting into blocks
+# In order of preference: the first that can, and for which the problem is not too small.
+BACKENDS: dict[str, ModuleType] = {
+    "sdpa": sdpa,
+    "triton": triton,
+    "cpu": cpu,
+    "chunked": chunked,
+    "reference": reference,
+}
+# Up to so many numbers in all pairs, the plain formula costs less than getting a kernel, or blocks, ready.
+SMALL = {"cpu": 2**14, "chunked": 2**20}
 
 
 def attention(
@@ -80,6 +88,7 @@ def explain(
     backend: reference
       not sdpa: torch's fused attention knows softmax only, not Sparsemax
       not triton: Triton's kernels run on a GPU, the tensors are on cpu
+      not cpu: 25 numbers in all pairs are few enough (at most 16,384) for the plain formula
       not chunked: 25 numbers in all pairs are few enough (at most 1,048,576) for the plain formula
     """
     with precisely(score, query, key, value) as (query, key, value):
@@ -98,10 +107,10 @@ def explain(
 
 def _later(name: str, query: Tensor, key: Tensor, call: Call) -> str:
     """Why a backend that could do it was not the first choice."""
-    numbers = _numbers(query, key, call)
-    if name == "chunked" and numbers <= SMALL:
-        return f"{numbers:,} numbers in all pairs are few enough (at most {SMALL:,}) for the plain formula"
-    if name == "reference" and numbers > SMALL:
+    numbers, few = _numbers(query, key, call), SMALL.get(name, 0)
+    if numbers <= few:
+        return f"{numbers:,} numbers in all pairs are few enough (at most {few:,}) for the plain formula"
+    if name == "reference":
         return f"it would hold {numbers:,} numbers at once, one or more for each pair"
     return "a faster backend serves this call"
 
@@ -118,13 +127,11 @@ def choose(backend: str, query: Tensor, key: Tensor, value: Tensor, call: Call) 
         if reason is not None:
             raise BackendError(f"{backend}: {reason}; use backend='auto' or 'reference'")
         return backend, BACKENDS[backend]
-    if sdpa.why_not(query, key, value, call) is None:
-        return "sdpa", sdpa
-    if query.is_cuda and triton.why_not(query, key, value, call) is None:
-        return "triton", triton
-    if chunked.why_not(query, key, value, call) is not None:
-        return "reference", reference
-    # Compiled code serves many lengths: comparing one with a limit would compile it once more.
-    if not torch.compiler.is_compiling() and _numbers(query, key, call) <= SMALL:
-        return "reference", reference
-    return "chunked", chunked
+    for name, module in BACKENDS.items():
+        if (name == "triton" and not query.is_cuda) or module.why_not(query, key, value, call) is not None:
+            continue  # Triton's interpreter, on the CPU, is for tests
+        # Compiled code serves many lengths: comparing one with a limit would compile it once more.
+        if name in SMALL and not torch.compiler.is_compiling() and _numbers(query, key, call) <= SMALL[name]:
+            continue
+        return name, module
+    raise AssertionError("reference refuses nothing")

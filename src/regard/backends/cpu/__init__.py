@@ -1,0 +1,83 @@
+"""Compiled for the processor at hand, by numba: one strip of scores at a time, in memory O(n).
+
+Kernels read flat arrays and know a handful of parts by number (`parts.py`); `plan.py` gets tensors ready,
+`visible.py` says which keys each row may see, `threads.py` shares the work. Only a call imports numba.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
+
+from regard.backends.cpu import operator as _operator  # noqa: F401  (defines the operators)
+from regard.backends.cpu.parts import NORMALIZERS, Parts, line_of, normalizer_code, table_of, take_apart, tile_columns
+from regard.core.formula import Call, extent_of, weights_of
+from regard.core.parts import built_in, flatten
+from regard.core.shapes import wide
+from regard.core.statistics import Summary, summarize
+
+HAVE_NUMBA = find_spec("numba") is not None
+
+
+def why_not(query: Tensor, key: Tensor, value: Tensor, call: Call) -> str | None:
+    if query.device.type != "cpu":
+        return "the tensors are not on the CPU"
+    if not HAVE_NUMBA:
+        return "numba is not installed; pip install 'regard[fast]'"
+    if torch.onnx.is_in_onnx_export():
+        return "ONNX knows no operator of ours"
+    parts = take_apart(call.score)
+    if not isinstance(parts, Parts):
+        return f"no kernel for {parts}"
+    if type(call.normalizer) not in NORMALIZERS:
+        return f"no kernel for {type(call.normalizer).__name__}"
+    if not built_in(call.mask):
+        return f"no kernel for a mask of your own ({type(call.mask).__name__})"
+    extent = extent_of(call.score, query, key)
+    if 0 in (*extent.batch, extent.n_q, extent.n_k, query.shape[-1], key.shape[-1], value.shape[-1]):
+        return "an axis has size 0"
+    if not torch.compiler.is_compiling() and any(unpack_dual(x).tangent is not None for x in (query, key, value)):
+        return "no forward-mode derivatives"
+    return None
+
+
+def forward(
+    query: Float[Tensor, "*batch n_q d_q"],
+    key: Float[Tensor, "*batch n_k d_k"],
+    value: Float[Tensor, "*batch n_k d_v"],
+    call: Call,
+) -> Float[Tensor, "*batch n_q d_v"]:
+    return torch.ops.regard.cpu(*_arguments(query, key, value, call))[0].to(value.dtype)
+
+
+def _arguments(query: Tensor, key: Tensor, value: Tensor, call: Call) -> tuple:
+    """What the operator takes: the parts' tensors by what they are, the rest as one text."""
+    parts = take_apart(call.score)
+    assert isinstance(parts, Parts)
+    extent = extent_of(call.score, query, key)
+    query, key = parts.content.project(query, key)
+    line = line_of(parts.biases, extent, tile_columns(parts.code, query.dtype))
+    table = table_of(parts.biases, extent)
+    units = getattr(parts.content, "v", None)
+    sink = getattr(call.normalizer, "sink", None)
+    if sink is not None:
+        sink = sink.reshape(sink.shape[:1])
+    extras = (x if x is None else x.to(query.dtype) for x in (units, line, table, sink))
+    masks: list[Tensor] = []
+    spec = flatten((parts.code, parts.factor, parts.cap, *normalizer_code(call), call.mask), masks)
+    seed = torch.zeros((), dtype=torch.int64) if call.seed is None else call.seed
+    return query, key, wide(value), *extras, masks, spec, extent.batch, float(call.dropout), seed, call.seed is not None
+
+
+def rows(
+    query: Tensor, key: Tensor, call: Call, rows: Int[Tensor, " r"] | None = None
+) -> Float[Tensor, "*batch r n_k"]:
+    return weights_of(query, key, call, rows)
+
+
+def summary(query: Tensor, key: Tensor, call: Call, top: int, pool: int) -> Summary:
+    return summarize(query, key, call, top, pool)

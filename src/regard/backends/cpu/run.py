@@ -1,0 +1,116 @@
+"""Kernels called on plans: outputs, weights, gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard.backends.cpu import codes
+from regard.backends.cpu.plan import Inputs, Options, Plan, record
+from regard.backends.cpu.threads import scratch, share
+
+
+def forward(inputs: Inputs, options: Options, batch: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """(output [*batch, n_q, d_v], two numbers for each row that backward wants)."""
+    plan = Plan(inputs, options, batch)
+    out = inputs.value.new_empty(*batch, plan.n_r, plan.d_v)
+    stat = inputs.value.new_empty(*batch, plan.n_r, 2)
+    _forward(plan, out, stat, None)
+    return out, stat
+
+
+def weights(inputs: Inputs, options: Options, batch: tuple[int, ...], chosen: Tensor | None) -> tuple[Tensor, Tensor]:
+    """(weights of the chosen rows over all keys, their two numbers)."""
+    plan = Plan(inputs, options, batch, chosen)
+    out = inputs.value.new_zeros(*batch, plan.n_r, plan.n_k)
+    stat = inputs.value.new_empty(*batch, plan.n_r, 2)
+    _forward(plan, None, stat, out)
+    return out, stat
+
+
+def _forward(plan: Plan, out: Tensor | None, stat: Tensor, to: Tensor | None) -> None:
+    arrays = {"stat": stat} | ({} if out is None else {"out": out}) | ({} if to is None else {"weights": to})
+    output = record(plan.kernels.OUTPUT, {name: x.numpy() for name, x in arrays.items()}, {})
+    for seen, problem in plan.problems():
+        groups = seen.last_group - seen.first_group
+        strip, rows = seen.rows * seen.ld + plan.lanes, seen.rows * plan.depth + plan.lanes
+        numbers = 2 * strip + 2 * rows + seen.ld + plan.lanes + seen.rows * (plan.width + 1)
+
+        def run(
+            begin: int, end: int, seen: Any = seen, problem: Any = problem, groups: int = groups, numbers: int = numbers
+        ) -> None:
+            memory = scratch(numbers, plan.dtype)
+            plan.kernels.forward(
+                problem, groups, seen.first_group, begin, end, output, memory, np.empty(seen.rows, np.int64)
+            )
+
+        share(run, plan.size * groups, plan.work(seen))
+
+
+def backward(
+    grad: Tensor, stat: Tensor, inputs: Inputs, options: Options, batch: tuple[int, ...], wanted: list[bool]
+) -> list[Tensor]:
+    """Gradients of all inputs, in order; empty tensors for those that are not wanted."""
+    plan = Plan(inputs, options, batch)
+    size, n_r, n_k, content = plan.size, plan.n_r, plan.n_k, options.content
+    products = content in (codes.DOT, codes.GATED)
+    parts = max(1, min(-(-2 * torch.get_num_threads() // size), -(-n_r // 8)))
+    to_query = any(wanted[:2]) or any(wanted[3:])
+    new = inputs.value.new_zeros
+    none = new(0)
+    has = [x is not None for x in inputs]
+    gated = content == codes.GATED
+    query, stored = new(size, n_r, plan.depth), (n_k, plan.wide) if products else (plan.tiles, plan.depth, plan.tile)
+    key, value = new(size, parts, *stored), new(size, parts, n_k, plan.width)
+    gate_q, gate_k = (new(size, n_r), new(size, parts, plan.span)) if gated else (none, none)
+    units = new(size, parts, plan.depth) if has[3] else none
+    line = new(size, parts, plan.extent.n_q + plan.span) if has[4] else none
+    table = new(size, n_r, n_k) if has[5] and wanted[5] else none
+    sink = new(size, parts)
+    value_t, _ = plan.transposed(codes.VALUE_T, plan.value)
+    query_rows = plan.put(codes.QUERY_ROWS, plan.in_registers(plan.query) if products else None, 2)
+    key_rows = plan.put(codes.KEY_ROWS, plan.in_registers(plan.key) if products else None, 2)
+    grad = plan.in_registers(grad.to(inputs.value.dtype)).contiguous()
+    stat = stat.contiguous()
+    written = {
+        "out": grad, "stat": stat, "query": query, "key": key, "value": value, "gate_q": gate_q, "gate_k": gate_k,
+        "units": units, "line": line, "table": table, "sink": sink,
+    }  # fmt: skip
+    arrays = {name: x.numpy() for name, x in written.items()}
+    gradients = record(
+        plan.kernels.GRADIENTS,
+        arrays | {"value_t": value_t, "query_rows": query_rows, "key_rows": key_rows},
+        {"parts": parts, "wide": plan.wide, "span": plan.span, "to_query": to_query, "to_value": wanted[2]},
+    )
+    for seen, problem in plan.problems():
+        strip, rows = seen.rows * seen.ld + plan.lanes, seen.rows * plan.wide + plan.lanes
+        numbers = 4 * strip + 3 * rows + plan.depth * plan.lanes
+
+        def run(begin: int, end: int, seen: Any = seen, problem: Any = problem, numbers: int = numbers) -> None:
+            memory = scratch(numbers, plan.dtype)
+            plan.kernels.backward(
+                problem, gradients, seen.first_group, seen.last_group, begin, end, memory, np.empty(seen.rows, np.int64)
+            )
+
+        share(run, size * parts, plan.work(seen) * 3)
+    key = key.sum(1)
+    key = key[..., : plan.depth] if products else key.mT.reshape(size, plan.span, plan.depth)[:, :n_k]
+    if gated:
+        query = torch.cat([query, gate_q[..., None]], -1)
+        key = torch.cat([key, gate_k.sum(1)[:, :n_k, None]], -1)
+    found = [
+        query,
+        key,
+        value.sum(1)[..., : plan.d_v],
+        units.sum(1) if has[3] else none,
+        line.sum(1) if has[4] else none,
+        table,
+        sink.sum(1),
+    ]
+    return [
+        x.reshape(*batch, *x.shape[1:]).sum_to_size(of.shape) if want and of is not None else none.clone()
+        for x, of, want in zip(found, inputs, wanted, strict=True)
+    ]
