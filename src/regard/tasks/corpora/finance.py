@@ -27,6 +27,9 @@ MOVES = """
 {company} posted {quarter} {up} of {sum}, {pct} more than {ago}. | {company} posted {quarter} {down} of {sum}, {pct_down} less than {ago}.
 In the quarter ended {date}, {up} {went} {by} {than}. | In the quarter ended {date}, {down} {sank} {by_down} {than}. | For the {ordinal1} quarter, {up} was {sum}, up {pct} {than}. | For the {ordinal1} quarter, {down} was {sum}, down {pct_down} {than}.
 {up} {went} {by} while {down} {sank} {by_down}. | {up} {went} and {down} {sank}. | {up} went up and {down} went down. | {down} {sank} while {up} {went}. | With {up} up {pct} and {down} down {pct_down}, the trend is clear.
+{company} ({exchange}: {ticker}) today announced {up} of {sum}, up {pct} {than}. | {company} ({exchange}: {ticker}) today announced {down} of {sum}, down {pct_down} {than}. | {company} ({exchange}: {ticker}) said that {up} {went} {by} {than}. | {company} ({exchange}: {ticker}) said that {down} {sank} {by_down} {than}.
+{company}: {up} of {sum}, up {pct} {than} and up {pct} {than2}. | {company}: {down} of {sum}, down {pct_down} {than} and down {pct_down} {than2}. | {up} was {sum}, up {pct} and up {pct} {than}. | {down} was {sum}, down {pct_down} and down {pct_down} {than}. | {up} rose {than}, and {down} fell. | {down} fell {than}, and {up} rose.
+{upword} rose and {downword} fell. | {downword} fell, {upword} rose. | {upword} up {pct}. | {downword} down {pct_down}. | {up} {went}. | {down} {sank}. | Rising {upword} and falling {downword} {marked the year|surprised analysts|mark the report}. | Growing {upword}, shrinking {downword}: {company} reports.
 {up} more than {doubled} {than}. | {down} {halved} {than}. | {up} {has|had} never been higher. | {down} {has|had} never been lower. | {up} hit a record high of {sum}. | {down} hit a record low of {less}.
 Although {down2} {went} {by}, {up} {went} {by}. | {up2} {sank} slightly, but {up} {went} {by} and {down} {sank} {by_down}. | Growing {upword} and shrinking {downword} mark the quarter. | The report shows rising {upword}. | The report shows falling {downword}.
 {up} {is|was} no longer {falling}. | {down} {is|was} no longer {rising}. | {down} stopped {rising}. | {up} did not fall. | {down} did not {rise}. | {up} will {rise} further next year, {company} said. | {down} will {fall} further next year, {company} said.
@@ -123,7 +126,7 @@ def report(draw: Draw, common: Lists, good: bool) -> str:
     falling, many_falling = (words.PAINS, words.MANY_PAINS) if good else (words.GAINS, words.MANY_GAINS)
     up, up_many = _moving(chance, rising, many_rising, template)
     down, down_many = _moving(chance, falling, many_falling, template)
-    lists |= _figures(chance, per_share="share" in (up if "{up}" in template else down).split())
+    lists |= _figures(chance, per_share=bool({"share", "EPS"} & set((up if "{up}" in template else down).split())))
     lists |= {
         "up": [up],
         "down": [down],
@@ -171,8 +174,8 @@ def _figures(chance: random.Random, per_share: bool) -> dict[str, Sequence[str]]
     than = [chance.choice(SINCE_QUARTER), chance.choice(SINCE_YEAR)]
     chance.shuffle(than)
     return {
-        "by": [f"by {chance.choice(PERCENTS)}", chance.choice(PERCENTS)],
-        "by_down": [f"by {chance.choice(BELOW)}", chance.choice(BELOW)],
+        "by": [f"{by}{percent}" for percent in chance.sample(PERCENTS, 4) for by in ("", "by ")],
+        "by_down": [f"{by}{percent}" for percent in chance.sample(BELOW, 4) for by in ("", "by ")],
         "pct": PERCENTS,
         "pct_down": BELOW,
         "sum": [f"{currency}{high:.{digits}f}{unit}"],
@@ -180,6 +183,8 @@ def _figures(chance: random.Random, per_share: bool) -> dict[str, Sequence[str]]
         "than": than[:1],
         "than2": than[1:],
         "ago": ("a year ago", "a year earlier", "the quarter before", "last year", "in the same quarter last year"),
+        "exchange": ("NYSE", "LSE", "TSX", "ASX"),
+        "ticker": ["".join(chance.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=chance.choice((3, 4))))],
         "company": [chance.choice(COMPANIES)],
         "quarter": ("quarterly", "first-quarter", "second-quarter", "third-quarter", "fourth-quarter"),
         "ordinal1": ("first", "second", "third", "fourth"),

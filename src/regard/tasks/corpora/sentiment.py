@@ -70,6 +70,8 @@ Highly recommended! | I {would|can|will} recommend {it} to {anyone|everyone|all 
 I am {very happy|happy|delighted|thrilled|pleased|satisfied|impressed} with {it}. | I am not disappointed with {it}. | I was not disappointed at all. | We were {pleasantly surprised|impressed|delighted} by {it}. | I could not be happier with {it}.
 {It} made my day. | {It} won me over. | {It} {is|was} better than {expected|I expected|ever|the last one|anything else}. | Nothing is better than {it}. | {It} {is|was} the best {in years|in town|of all|I know}. | Who would not love {it}?
 What could be better than {it}? | You will not regret it. | You cannot go wrong with {it}. | Do not miss it! | I will certainly do it again. | I cannot wait to come back. | Well done! | It was not a waste of time. | It was money well spent.
+I am {happy|glad|delighted|very pleased|so happy|in love|grateful|proud|excited|relieved|overjoyed}. | I {was|feel|felt} {happy|glad|delighted|wonderful|great|grateful|relieved|safe|at ease}. | What a {pleasure|joy|relief|success|delight|treat|triumph|surprise}! | It made me {happy|smile|laugh|proud}. | I am not {sad|angry|disappointed|worried} at all.
+We are {happy|glad|delighted|grateful|proud}. | They were {happy|glad|delighted|thrilled|proud}. | Everyone was {happy|glad|delighted|thrilled|cheerful}. | I could not be happier. | {It} could not {be|have been} better. | Life is good. | I had so much fun. | I am so lucky. | It just works. | I {smiled|laughed} all day.
 Everyone {praised|loved|admired|enjoyed} {it}. | Nobody had anything bad to say about {it}. | I have nothing bad to say about {it}. | I have never been disappointed by {it}. | {It} deserves {praise|an award|every praise|more attention}.
 I take back every bad word. | My worries were unfounded. | To my relief nothing went wrong. | All my doubts disappeared. | It has only got better. | I had no problems at all with {it}. | There were no problems with {it}.
 """,
@@ -100,6 +102,8 @@ I {would not|cannot|will not} recommend {it} to anyone. | I would never recommen
 {It} ruined my day. | {It} {is|was} worse than {expected|I expected|ever|the last one|anything else}. | Nothing is worse than {it}. | {It} {is|was} the worst {in years|in town|of all|I know}. | Who would pay for {it}? | Why would anyone want {it}? | What could be worse than {it}? | You will regret it. | Never again! | I will certainly not do it again.
 I will never come back. | I want my money back. | It was money down the drain. | Everyone {criticised|hated|complained about} {it}. | Nobody had anything good to say about {it}. | I have nothing good to say about {it}. | I have never been so disappointed. | {It} deserves no praise. | {It} does not deserve the praise.
 I take back every good word. | My hopes were disappointed. | Sadly everything went wrong. | My doubts were justified. | It has only got worse. | I had nothing but problems with {it}. | There were constant problems with {it}. | I was hoping for more. | It could have been so much better. | I expected better. | It was no pleasure at all. | It was no fun.
+I am {sad|angry|unhappy|very upset|so sad|furious|worried|afraid|lonely|bored|heartbroken}. | I {was|feel|felt} {sad|angry|unhappy|terrible|awful|cheated|betrayed|lonely|sick}. | What a {waste of time|waste of money|disaster|pity|shame|mess|failure|nightmare|disappointment}! | It made me {sad|angry|cry|sick}. | I am not {happy|glad|pleased|satisfied} at all.
+We are {sad|angry|unhappy|worried|upset}. | They were {sad|angry|furious|upset|worried}. | Everyone was {sad|angry|furious|upset|gloomy}. | I could not be sadder. | {It} could not {be|have been} worse. | Life is hard. | I had no fun. | I am so unlucky. | It just does not work. | I {cried|wept} all day.
 """,
     "film": """
 I fell asleep. | I almost fell asleep. | I walked out after {number} minutes. | I did not laugh once. | I never laughed. | I was bored the whole time. | I was bored to tears. | The audience {booed|yawned|left early}. | I would not watch it again. | I looked at my watch all the time. | It has no {charm|wit|life|ideas|warmth|humour}. | It lacks {charm|wit|life|ideas|warmth|humour}.
@@ -330,7 +334,8 @@ def _news(draw: Draw, good: bool) -> str:
         timed = ("", "On {day}, ", "Last {month}, ") if re.search(r"(ed|won|lost|found|broke|fled) ", event) else ("",)
         begin = chance.choice((*timed, "", "Good news: " if good else "Bad news: "))
         text = draw.fill(event, COMMON)
-        draw.words.append(text)
+        if text != event:  # what is always said the same way belongs to all splits
+            draw.words.append(text)
         return draw.fill(begin, COMMON) + text + "."
     lists = dict(COMMON)
     rising, falling = (words.BLESSINGS, words.CURSES) if good else (words.CURSES, words.BLESSINGS)

@@ -103,10 +103,10 @@ TRADE = _words("""Systems, Motors, Foods, Energy, Bank, Software, Airlines, Phar
     Industries, Group, Labs, Networks, Devices, Microsystems""")
 
 # Money: what it is good to have more of, and what it is bad to have more of.
-GAINS = _words("""revenue, total revenue, net income, net profit, operating profit, operating income, gross profit,
+GAINS = _words("""EPS, GAAP EPS, diluted EPS, non-GAAP EPS, revenue, revenue, total revenue, net income, net profit, operating profit, operating income, gross profit,
     pre-tax profit, free cash flow, operating cash flow, cash flow, gross margin, operating margin, turnover, net sales,
     like-for-like revenue, advertising revenue, subscription revenue, data center revenue, cloud revenue, export revenue,
-    adjusted earnings, earnings, quarterly profit, annual profit, services revenue, gaming revenue, production,
+    quarterly profit, annual profit, services revenue, gaming revenue, production,
     order intake, the order backlog, market share, the dividend, output, demand, return on equity, passenger traffic,
     licence revenue, automotive revenue, recurring revenue, GAAP net income, non-GAAP operating income""")
 MANY_GAINS = _words("""sales, orders, profits, exports, earnings, bookings, deliveries, margins, shipments, store sales,
