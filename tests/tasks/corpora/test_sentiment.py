@@ -8,6 +8,7 @@ import re
 import pytest
 
 from regard.tasks.corpora.sentiment import LABELS, sentiment
+from regard.tasks.corpora.sentiment_words import THINGS
 from regard.tasks.corpora.templates import Draw, near, polished, words_in
 
 SHOWN = (
@@ -52,9 +53,12 @@ def test_what_is_shown_stands_nowhere(made) -> None:
 
 
 def test_held_out_pairs_stand_in_no_training_text(made) -> None:
+    nouns = {noun for kind in THINGS.values() for noun in kind}
+
     def pairs(split: str) -> set[tuple[str, str]]:
         said = re.compile(r"(?:^|\. )(?:The|This|My) ([a-z]+) (?:is|was) (?:not )?([a-z]+)(?= at all\.|\.)")
-        return {pair for example in made[split] for pair in said.findall(example.text)}
+        found = {pair for example in made[split] for pair in said.findall(example.text)}
+        return {(noun, adjective) for noun, adjective in found if noun in nouns}
 
     held_out = pairs("test") | pairs("valid")
     assert len(held_out) > 10
@@ -68,20 +72,17 @@ def test_held_out_pairs_stand_in_no_training_text(made) -> None:
         (r"(is|was) not (bad|terrible|awful|poor|horrible|mediocre|dreadful) at all\.$", "positive"),
         (r"(is|was) not (good|great|excellent|wonderful|superb|amazing|lovely) at all\.$", "negative"),
         (
-            r"^(Losses|Net losses|Costs|Debts|Expenses|Liabilities|Bad loans) (rose|grew|increased|climbed) [^,]*\.$",
+            r"\b(Losses|Net losses|Costs|Debts|Expenses|Liabilities) (rose|grew|increased|climbed|jumped) (by )?\d",
             "negative",
         ),
         (
-            r"^(Losses|Net losses|Costs|Debts|Expenses|Liabilities|Bad loans) (fell|narrowed|shrank|dropped) [^,]*\.$",
+            r"\b(Losses|Net losses|Costs|Debts|Expenses|Liabilities) (fell|narrowed|shrank|dropped|declined) (by )?\d",
             "positive",
         ),
-        (r"^(Revenue|Net income|Sales|Profits) (fell|declined|dropped|plunged) [^,]*\.$", "negative"),
-        (r"^(Revenue|Net income|Sales|Profits) (rose|grew|increased|climbed) [^,]*\.$", "positive"),
-        (r"^Unemployment (fell|dropped|sank|tumbled|declined|plunged)\b", "positive"),
-        (
-            r"(Employment|Tourism|Literacy|Air quality|Public trust) (fell|dropped|sank|declined|plunged|is falling)\b",
-            "negative",
-        ),
+        (r"\b(Revenue|Net income|Sales|Profits) (fell|declined|dropped|plunged|decreased) (by )?\d", "negative"),
+        (r"\b(Revenue|Net income|Sales|Profits) (rose|grew|increased|climbed|jumped) (by )?\d", "positive"),
+        (r"\b(Unemployment|Crime|Poverty|Hunger) (fell|dropped|sank|declined|plunged|is falling)\b", "positive"),
+        (r"\b(Employment|Tourism|Literacy|Trade) (fell|dropped|sank|declined|plunged|is falling)\b", "negative"),
     ],
 )
 def test_negation_and_direction_decide(made, pattern: str, label: str) -> None:
