@@ -124,8 +124,9 @@ def picture_of(answer: Answer, attended: list[Attended]) -> Picture:
 
 
 def layer_of(name: str) -> str:
-    found = LAYER.search(name)
-    return f"layer {int(found[1]) + 1}" if found else "attention"
+    found, head = LAYER.search(name), name.partition(", head ")[2]
+    layer = f"layer {int(found[1]) + 1}" if found else "attention"
+    return f"{layer}, head {head}" if head else layer
 
 
 def save(picture: Picture, out: Path, aligned: bool) -> None:

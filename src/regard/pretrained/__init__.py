@@ -36,10 +36,10 @@ class Shipped:
 
 
 @cache
-def names(here: Path = HERE) -> dict[str, Shipped]:
+def names() -> dict[str, Shipped]:
     """All models that are there. A name is looked up here and nowhere else: it never becomes part of a path."""
-    listed = json.loads((here / INDEX).read_text(encoding="utf-8"))
-    folders = {path.name: path for path in here.iterdir() if path.is_dir()}
+    listed = json.loads((HERE / INDEX).read_text(encoding="utf-8"))
+    folders = {path.name: path for path in HERE.iterdir() if path.is_dir()}
     return {
         name: Shipped(name, folders[line["folder"]], line["task"], tuple(line.get("to", ())), line.get("about", ""))
         for name, line in listed.items()
