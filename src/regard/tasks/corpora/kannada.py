@@ -41,7 +41,7 @@ ADJECTIVES: dict[str, str] = {
     "dangerous": "ಅಪಾಯಕಾರಿ/ಅಪಾಯಕಾರಿಯಾಗಿ", "rich": "ಶ್ರೀಮಂತ/ಶ್ರೀಮಂತ*ಗಿ", "famous": "ಪ್ರಸಿದ್ಧ/ಪ್ರಸಿದ್ಧ*ಗಿ",
     "happy": "ಸಂತೋಷಗೊಂಡ/ಸಂತೋಷವಾಗಿ", "sad": "ದುಃಖಿತ/ದುಃಖಿತ*ಗಿ", "tired": "ದಣಿದ/ದಣಿದಿ", "sick": "ಅಸ್ವಸ್ಥ/ಅಸ್ವಸ್ಥ*ಗಿ",
 }  # fmt: skip
-OLD = "ವಯಸ್ಸಾದ/ವಯಸ್ಸಾದವ*ಗಿ"  # of what is alive
+OLD = {"person": "ವಯಸ್ಸಾದ/ವಯಸ್ಸಾದವ*ಗಿ", "animal": "ಮುದಿ/ಮುದಿಯಾಗಿ"}  # not as a thing is
 # (What stands before it /) what has been done (by persons + ನು), it did, and the stem of all other forms.
 VERBS: dict[str, str] = {
     "eat": "ತಿಂದ ತಿಂದಿತು ತಿನ್ನು", "drink": "ಕುಡಿದ ಕುಡಿಯಿತು ಕುಡಿಯು", "see": "ನೋಡಿದ ನೋಡಿತು ನೋಡು",
@@ -144,19 +144,23 @@ def _who(np: NounPhrase) -> str:
 
 
 def _quality(adjective: str, np: NounPhrase) -> str:
-    alive = KNOWN[np.noun].animate
-    form = (OLD if adjective == "old" and alive else ADJECTIVES[adjective]).split("/")[1]
+    form = _forms(adjective, np).split("/")[1]
     person = {"m": "ನಾ", "f": "ಳಾ", "they": "ರಾ"}.get(_who(np))
     if person:
         return form.replace("*", person)
     return form.replace("ವ*", "ದಾ").replace("*", "ವಾ")
 
 
+def _forms(adjective: str, np: NounPhrase) -> str:
+    if adjective == "old" and KNOWN[np.noun].animate:
+        return OLD[KNOWN[np.noun].kind]
+    return ADJECTIVES[adjective]
+
+
 def _noun_phrase(np: NounPhrase, role: str, case: str) -> list[Token]:
     tokens = [Token(_determiner(np), (f"{role}.det",))]
     for adjective in np.adjectives:
-        forms = OLD if adjective == "old" and KNOWN[np.noun].animate else ADJECTIVES[adjective]
-        tokens.append(Token(forms.split("/")[0], (f"{role}.{adjective}",)))
+        tokens.append(Token(_forms(adjective, np).split("/")[0], (f"{role}.{adjective}",)))
     tokens.append(Token(_noun(np, case), (role,)))
     return [token for token in tokens if token.form]
 

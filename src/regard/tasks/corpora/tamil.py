@@ -201,7 +201,10 @@ def _who(np: NounPhrase) -> str:
 def _quality(adjective: str, np: NounPhrase) -> str:
     alive = KNOWN[np.noun].animate
     form = (OLD if adjective == "old" and alive else ADJECTIVES[adjective]).split("/")[1].replace("_", " ")
-    return form.replace("*", PERSON.get(_who(np), "தாக"))
+    form = form.replace("*", PERSON.get(_who(np), "தாக"))
+    if _who(np) == "its" and form.endswith("தாக") and not form.endswith("ிதாக"):  # those: பழையவையாக; but பெரிதாக
+        return form.removesuffix("தாக") + "வையாக"
+    return form
 
 
 def _noun_phrase(np: NounPhrase, role: str, case: str) -> list[Token]:
