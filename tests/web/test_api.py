@@ -54,6 +54,7 @@ def test_what_the_small_models_learned(client):
     tagged = post(client, "tag", ASKED["tag"]).json()["words"]
     assert [each["tag"] for each in tagged] == ["DET", "ADJ", "NOUN", "VERB", "DET", "NOUN"]
     assert post(client, "classify", {"text": SENTENCE}).json()["output"] == "good"
+    assert post(client, "classify", {"text": "the black dog sees the mouse"}).json()["output"] == "bad"
     assert set(post(client, "translate", {"text": SENTENCE}).json()["output"].split()) & {"le", "chat", "voit"}
 
 
