@@ -12,7 +12,11 @@ def choose(kernel: str, score: int, normalizer: int, d: int, d_v: int, bytes_eac
         return OVERRIDE[kernel]
     width = max(d, d_v)
     if score >= codes.TANH:
-        return (64, 64, 4, 2) if width <= 128 else (32, 64, 4, 1)
+        if kernel == "tanh_queries":
+            return (128, 32, 4, 2)  # a thread per query, its keys inside: 128 = threads
+        if kernel == "tanh_keys":
+            return (32, 128, 4, 2)
+        return (32, 64, 4, 2) if width <= 128 else (32, 32, 4, 1)
     if bytes_each == 4:
         return (64, 32, 4, 2) if width <= 64 else (32, 32, 4, 1)
     if kernel == "forward":

@@ -208,6 +208,7 @@ def attend(p: Problem, values: bool = True) -> tuple[Tensor, Tensor]:
         stat, p.sink, p.seed, p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors,
         p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.keep * p.linear, p.call.dropout,
         HAS_SINK=p.has_sink, DROPOUT=p.dropout, VALUES=values, GATHERED=p.positions is not None, WIDE=p.wide,
+        SPLIT=m if p.score == codes.TANH and m % 8 == 0 and n % 16 == 0 else 0,
         **p.constants(m, n), num_warps=warps, num_stages=stages,
     )  # fmt: skip
     return out, stat
@@ -281,33 +282,44 @@ def _keys(p: Problem, grad: Tensor, stat: Tensor, delta: Tensor) -> tuple[Tensor
 
 
 def _tanh_queries(p: Problem, grad: Tensor, out: Tensor, stat: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    """Gradients of queries and of v [heads, units]."""
     m, n, warps, stages = p.sizes("tanh_queries")
-    dq = torch.empty(p.query.shape, dtype=torch.float32, device=p.device)
-    tiles, width = tiles_of(p.n_q, m), p.query.shape[-1]
-    shares = torch.empty(p.elements * tiles, width, dtype=torch.float32, device=p.device)
+    units, n_q = p.query.shape[-1], p.n_q
+    curved = p.q_units[0].new_zeros(p.elements, *p.q_units[0].shape[2:])
+    plain = torch.zeros_like(curved)
+    total = torch.empty_like(delta)
     constants = p.constants(m, n)
-    constants["BLOCK_U"] = constants.pop("BLOCK_D")
+    constants.pop("BLOCK_D")
     start(
         additive.tanh_queries, grid(p.n_q, m, p.elements),
         strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(out), strided(grad),
-        stat, delta, strided(dq), shares, p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints, p.plan.floats,
-        p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.scale, p.call.dropout, p.keep,
-        DROPOUT=p.dropout, CAPPED=p.plan.capped, **constants, num_warps=warps, num_stages=stages,
+        stat, delta, strided(curved), plain, total, p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints,
+        p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.call.dropout, p.keep,
+        DROPOUT=p.dropout, CAPPED=p.plan.capped, WITH_V=True, **constants, num_warps=warps, num_stages=stages,
     )  # fmt: skip
-    return dq, shares.reshape(p.outer, p.heads, tiles, width).sum((0, 2))
+    dv = total.sum(-1, keepdim=True) - 2 * plain[:, :units, :n_q].sum(-1)  # Σ dS tanh = Σ dS - 2 Σ dS r
+    return _of_units(curved, p.query, p), p.scale * dv.reshape(p.outer, p.heads, units).sum(0)
+
+
+def _of_units(curved: Tensor, like: Tensor, p: Problem) -> Tensor:
+    """Σ dS v (1 - tanh²), token by token, from the hidden-major sums of dS (1 - tanh²) / 4."""
+    v = parameter_v(p.call).float()
+    v = v if v.ndim == 1 else v[:, None, :]
+    sums = curved[:, : like.shape[-1], : like.shape[2]].mT.reshape(like.shape)
+    return sums * (4 * p.scale * v)
 
 
 def _tanh_keys(p: Problem, grad: Tensor, stat: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
     m, n, warps, stages = p.sizes("tanh_keys")
-    dk = torch.empty(p.key.shape, dtype=torch.float32, device=p.device)
+    curved = p.k_units[0].new_zeros(p.elements, *p.k_units[0].shape[2:])
     dv = torch.empty(p.value.shape, dtype=p.value.dtype, device=p.device)
     constants = p.constants(m, n)
-    constants["BLOCK_U"] = constants.pop("BLOCK_D")
+    constants.pop("BLOCK_D")
     start(
         additive.tanh_keys, grid(p.n_k, n, p.elements),
         strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(grad), stat, delta,
-        strided(dk), strided(dv), p.seed, p.map(m, n, True), p.plan.tensors, p.plan.ints, p.plan.floats,
-        p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.scale, p.call.dropout, p.keep, p.keep * p.linear,
+        strided(curved), strided(dv), p.seed, p.map(m, n, True), p.plan.tensors, p.plan.ints, p.plan.floats,
+        p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.call.dropout, p.keep, p.keep * p.linear,
         DROPOUT=p.dropout, CAPPED=p.plan.capped, WIDE=p.wide, **constants, num_warps=warps, num_stages=stages,
     )  # fmt: skip
-    return dk, dv
+    return _of_units(curved, p.key, p), dv

@@ -26,9 +26,11 @@ def add4(a, b, c, d, e, f, g, h):
 
 
 @triton.jit
-def unit_sums(curved, plain, ds, q, k, v, i, j, n_q, n_k, WIDTH: tl.constexpr, BLOCK_U: tl.constexpr):
-    """Add Σ dS (1 - tanh²) / 4 and Σ dS (1 - tanh) / 2 over the first axis of a tile, for every unit."""
-    unit = tl.arange(0, BLOCK_U)[:, None]
+def unit_sums(
+    CURVED, PLAIN, stride, ds, q, k, v, i, j, n_q, n_k, WIDTH: tl.constexpr, WITH_V: tl.constexpr
+):  # fmt: skip
+    """Add Σ dS (1 - tanh²) / 4 and, if v's gradient is wanted, Σ dS (1 - tanh) / 2 over the first axis of a tile, for
+    every unit, to where the pointers (of the second axis) say: only this program, and there this thread, adds."""
     if tl.load(v[2]) + tl.load(v[2] + 1) <= 21.0:
         for d in range(0, WIDTH, 2):
             x = 1.0 + tl.load(q[0] + d * q[1] + i) * tl.load(k[0] + d * k[1] + j)
@@ -36,25 +38,29 @@ def unit_sums(curved, plain, ds, q, k, v, i, j, n_q, n_k, WIDTH: tl.constexpr, B
             shared = 1.0 / (x * y)
             r, t = y * shared, x * shared
             dr, dt = ds * r, ds * t
-            drr, dtt = dr * r, dt * t
-            dr, drr, dt, dtt = tl.reduce((dr, drr, dt, dtt), 0, add4)
-            curved += tl.where(unit == d, (dr - drr)[None, :], 0.0) + tl.where(unit == d + 1, (dt - dtt)[None, :], 0.0)
-            plain += tl.where(unit == d, dr[None, :], 0.0) + tl.where(unit == d + 1, dt[None, :], 0.0)
+            dr, drr, dt, dtt = tl.reduce((dr, dr * r, dt, dt * t), 0, add4)
+            one, two = CURVED + d * stride, CURVED + (d + 1) * stride
+            tl.store(one, tl.load(one) + (dr - drr))
+            tl.store(two, tl.load(two) + (dt - dtt))
+            if WITH_V:
+                one, two = PLAIN + d * stride, PLAIN + (d + 1) * stride
+                tl.store(one, tl.load(one) + dr)
+                tl.store(two, tl.load(two) + dt)
     else:
         row, col = tl.minimum(i, n_q - 1) * q[3], tl.minimum(j, n_k - 1) * k[3]
         for d in range(WIDTH):
             t = tanh(tl.load(q[2] + row + d) + tl.load(k[2] + col + d))
-            curved += tl.where(unit == d, tl.sum(ds * (0.25 - 0.25 * t * t), 0)[None, :], 0.0)
-            plain += tl.where(unit == d, tl.sum(ds * (0.5 - 0.5 * t), 0)[None, :], 0.0)
-    return curved, plain
+            tl.store(CURVED + d * stride, tl.load(CURVED + d * stride) + tl.sum(ds * (0.25 - 0.25 * t * t), 0))
+            if WITH_V:
+                tl.store(PLAIN + d * stride, tl.load(PLAIN + d * stride) + tl.sum(ds * (0.5 - 0.5 * t), 0))
 
 
 @triton.jit
 def tanh_query_step(
-    curved, plain, dsum, block, grad, stat, delta, V, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor,
+    dsum, block, CURVED, PLAIN, unit_stride, grad, stat, delta, V, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor,
     dropout, keep, SEED, element, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
-    WIDTH: tl.constexpr, BLOCK_U: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_N: tl.constexpr,
+    WIDTH: tl.constexpr, WITH_V: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_N: tl.constexpr,
     DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
     UNROLL: tl.constexpr,
 ):  # fmt: skip
@@ -78,21 +84,22 @@ def tanh_query_step(
     ds, noisy = score_gradient(
         s, p, dp, delta, ok, slope, SEED, element, at_i, at_j, dropout, keep, floats, NORM, DROPOUT, CHECK, CAPPED
     )
-    curved, plain = unit_sums(curved, plain, ds, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, BLOCK_U)
-    dsum += tl.sum(ds, 0)
-    return curved, plain, dsum
+    unit_sums(CURVED, PLAIN, unit_stride, ds, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, WITH_V)
+    if WITH_V:
+        dsum += tl.sum(ds, 0)
+    return dsum
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def tanh_queries(
-    Q, K, V, Q_UNITS, K_UNITS, TANH_V, OUT, GRAD, STAT, DELTA, DQ, DV_UNITS, SEED, MAP, tensors, ints, floats,
-    n_q, n_k, heads, pre, factor, scale, dropout, keep,
+    Q, K, V, Q_UNITS, K_UNITS, TANH_V, OUT, GRAD, STAT, DELTA, CURVED, PLAIN, DSUM, SEED, MAP, tensors, ints, floats,
+    n_q, n_k, heads, pre, factor, dropout, keep,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
-    CAPPED: tl.constexpr, WIDTH: tl.constexpr, BLOCK_U: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr,
+    CAPPED: tl.constexpr, WIDTH: tl.constexpr, WITH_V: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of queries, and each tile's share of v's."""
+    """Sums for the gradients of queries and of v."""
     tiles = tl.cdiv(n_q, BLOCK_M)
     element = tl.program_id(0) // tiles
     tile = tiles - 1 - tl.program_id(0) % tiles
@@ -118,8 +125,8 @@ def tanh_queries(
         delta = delta[None, :]
     elif NORM >= SPARSEMAX:
         delta = tl.load(DELTA + here, mask=live, other=0.0)[None, :]
-    curved = tl.zeros([BLOCK_U, BLOCK_M], dtype=tl.float32)
-    plain = tl.zeros([BLOCK_U, BLOCK_M], dtype=tl.float32)
+    places = element.to(tl.int64) * CURVED[1] + first + offs
+    curved, plain = CURVED[0] + places, PLAIN + places
     dsum = tl.zeros([BLOCK_M], dtype=tl.float32)
 
     listed = MAP[0]
@@ -140,29 +147,23 @@ def tanh_queries(
                 block = t
                 if WALK == LISTED:
                     block = tl.load(listed + t)
-                curved, plain, dsum = tanh_query_step(
-                    curved, plain, dsum, block, grad, stat, delta, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
+                dsum = tanh_query_step(
+                    dsum, block, curved, plain, CURVED[2], grad, stat, delta, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
                     pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_U, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, phase != 1,
+                    SCORE, MODS, PRE, NORM, TREE, WIDTH, WITH_V, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, phase != 1,
                     CAPPED, FAST, PRECISION, UNROLL,
                 )  # fmt: skip
 
-    unit = tl.arange(0, BLOCK_U)
-    real = unit < WIDTH
-    minus_two_v = tl.load(tanh_v[0] + unit, mask=real, other=0.0)
-    places = lead(DQ[0], DQ, 1, b, h) + (first + offs)[None, :].to(tl.int64) * DQ[3] + unit[:, None]
-    tl.store(places, curved * (-2.0 * scale * minus_two_v)[:, None], mask=real[:, None] & live[None, :])
-    # Σ dS tanh = Σ dS - 2 Σ dS r; what does not exist has dS = 0, rows beyond the last one a gradient of 0.
-    share = (tl.sum(dsum, 0) - 2.0 * tl.sum(plain, 1)) * scale
-    tl.store(DV_UNITS + tl.program_id(0).to(tl.int64) * WIDTH + unit, share, mask=real)
+    if WITH_V:
+        tl.store(DSUM + here, dsum, mask=live)
 
 
 @triton.jit
 def tanh_key_step(
-    curved, plain, dv, block, value, GRAD, STAT, DELTA, q_units, k_units, tanh_v, j, at_j, n_q, n_k, pre, factor,
+    dv, block, CURVED, unit_stride, value, GRAD, STAT, DELTA, q_units, k_units, tanh_v, j, at_j, n_q, n_k, pre, factor,
     dropout, keep, SEED, element, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
-    WIDTH: tl.constexpr, BLOCK_U: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr,
+    WIDTH: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr,
     DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
     UNROLL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -195,21 +196,21 @@ def tanh_key_step(
         dv = tl.dot(tl.trans(noisy), grad.to(tl.float32), dv, input_precision=PRECISION)
     else:
         dv = tl.dot(tl.trans(noisy.to(grad.dtype)), grad, dv, input_precision=PRECISION)
-    curved, plain = unit_sums(curved, plain, ds, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, BLOCK_U)
-    return curved, plain, dv
+    unit_sums(CURVED, CURVED, unit_stride, ds, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, False)
+    return dv
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def tanh_keys(
-    Q, K, V, Q_UNITS, K_UNITS, TANH_V, GRAD, STAT, DELTA, DK, DV, SEED, MAP, tensors, ints, floats,
-    n_q, n_k, heads, pre, factor, scale, dropout, keep, after,
+    Q, K, V, Q_UNITS, K_UNITS, TANH_V, GRAD, STAT, DELTA, CURVED, DV, SEED, MAP, tensors, ints, floats,
+    n_q, n_k, heads, pre, factor, dropout, keep, after,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
-    CAPPED: tl.constexpr, WIDTH: tl.constexpr, BLOCK_U: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr,
+    CAPPED: tl.constexpr, WIDTH: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of keys and values."""
+    """Sums for the gradients of keys, and the gradients of values."""
     tiles = tl.cdiv(n_k, BLOCK_N)
     element = tl.program_id(0) // tiles
     tile = tl.program_id(0) % tiles
@@ -224,8 +225,7 @@ def tanh_keys(
     grads = rows_of(GRAD, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     stats, deltas = STAT + element.to(tl.int64) * n_q, DELTA + element.to(tl.int64) * n_q
-    curved = tl.zeros([BLOCK_U, BLOCK_N], dtype=tl.float32)
-    plain = tl.zeros([BLOCK_U, BLOCK_N], dtype=tl.float32)
+    curved = CURVED[0] + element.to(tl.int64) * CURVED[1] + first + offs
     dv = tl.zeros([BLOCK_N, BLOCK_V], dtype=tl.float32)
 
     listed = MAP[0]
@@ -246,18 +246,13 @@ def tanh_keys(
                 block = t
                 if WALK == LISTED:
                     block = tl.load(listed + t)
-                curved, plain, dv = tanh_key_step(
-                    curved, plain, dv, block, value, grads, stats, deltas, q_units, k_units, tanh_v, j, at_j, n_q, n_k,
+                dv = tanh_key_step(
+                    dv, block, curved, CURVED[2], value, grads, stats, deltas, q_units, k_units, tanh_v, j, at_j, n_q, n_k,
                     pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_U, WIDTH_V, BLOCK_V, BLOCK_M, DROPOUT, phase != 1,
+                    SCORE, MODS, PRE, NORM, TREE, WIDTH, WIDTH_V, BLOCK_V, BLOCK_M, DROPOUT, phase != 1,
                     CAPPED, FAST, PRECISION, UNROLL, WIDE,
                 )  # fmt: skip
 
-    unit = tl.arange(0, BLOCK_U)
-    real = unit < WIDTH
-    minus_two_v = tl.load(tanh_v[0] + unit, mask=real, other=0.0)
-    places = lead(DK[0], DK, 1, b, h) + (first + offs)[None, :].to(tl.int64) * DK[3] + unit[:, None]
-    tl.store(places, curved * (-2.0 * scale * minus_two_v)[:, None], mask=real[:, None] & live[None, :])
     cols = tl.arange(0, BLOCK_V)
     places = lead(DV[0], DV, 1, b, h) + first.to(tl.int64) * DV[3] + offs[:, None] * DV[3] + cols[None, :]
     tl.store(places, (dv * after).to(DV[0].dtype.element_ty), mask=live[:, None] & (cols < WIDTH_V)[None, :])

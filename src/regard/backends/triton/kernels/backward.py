@@ -120,7 +120,7 @@ def query_step(
     return dq, da
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def backward_queries(
     Q, K, V, A, C, Q_UNITS, K_UNITS, TANH_V, OUT, GRAD, STAT, DELTA, DQ, DA, SEED, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, scale, dropout, keep,
@@ -260,7 +260,7 @@ def key_step(
     return dk, dv, dc
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def backward_keys(
     Q, K, V, A, C, Q_UNITS, K_UNITS, TANH_V, GRAD, STAT, DELTA, DK, DV, DC, SEED, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, scale, dropout, keep, after,

@@ -26,7 +26,7 @@ from regard.backends.triton.kernels.device import (
     tile_of,
     weights,
 )
-from regard.backends.triton.kernels.scores import product, units
+from regard.backends.triton.kernels.scores import product, split_units, units
 
 GATED = tl.constexpr(codes.GATED)
 TANH = tl.constexpr(codes.TANH)
@@ -57,11 +57,14 @@ def tanh_of(TANH_V, h):
 def score_tile(
     q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, WIDTH: tl.constexpr, FLIP: tl.constexpr,
-    FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
+    FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr, first_i=0, first_j=0,
+    BLOCK_I: tl.constexpr = 0, BLOCK_J: tl.constexpr = 0,
 ):  # fmt: skip
     """(content before gates, score before its factor, the score's derivative by its content) of one tile. i and j
     say where tokens are stored, at_i and at_j where they stand."""
-    if SCORE >= TANH:
+    if SCORE >= TANH and BLOCK_I > 0:
+        u = split_units(q_units, k_units, tanh_v, first_i, first_j, n_q, n_k, SCORE, WIDTH, UNROLL, BLOCK_I, BLOCK_J)
+    elif SCORE >= TANH:
         u = units(q_units, k_units, tanh_v, i, j, n_q, n_k, SCORE, WIDTH, UNROLL)
     elif FLIP:
         u = tl.dot(k, tl.trans(q), input_precision=PRECISION)
@@ -85,12 +88,12 @@ def exists(TREE: tl.constexpr, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k):
 
 @triton.jit
 def forward_step(
-    acc, top, total, block, q, a, K, C, V, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor, dropout, SEED,
+    acc, top, total, block, first, q, a, K, C, V, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor, dropout, SEED,
     element, tensors, ints, floats, b, h, stat,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_N: tl.constexpr,
     DROPOUT: tl.constexpr, VALUES: tl.constexpr, CHECK: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
-    UNROLL: tl.constexpr, WIDE: tl.constexpr,
+    UNROLL: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
     start = block * BLOCK_N
     offs = tl.arange(0, BLOCK_N)
@@ -105,7 +108,7 @@ def forward_step(
             c = tl.load(C + start + offs, mask=start + offs < n_k, other=0.0)[None, :]
     u, s, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL,
+        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, first, start, SPLIT, BLOCK_N if SPLIT > 0 else 0,
     )  # fmt: skip
     if CHECK:
         ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
@@ -134,7 +137,7 @@ def forward_step(
     return acc, top, total
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def forward(
     Q, K, V, A, C, Q_UNITS, K_UNITS, TANH_V, OUT, STAT, SINK, SEED, POSITIONS, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, after, dropout,
@@ -142,7 +145,7 @@ def forward(
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, HAS_SINK: tl.constexpr,
     DROPOUT: tl.constexpr, VALUES: tl.constexpr, GATHERED: tl.constexpr, WIDTH: tl.constexpr, BLOCK_D: tl.constexpr,
     WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr,
-    PRECISION: tl.constexpr, UNROLL: tl.constexpr, WIDE: tl.constexpr,
+    PRECISION: tl.constexpr, UNROLL: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(n_q, BLOCK_M)
     element = tl.program_id(0) // tiles
@@ -201,10 +204,10 @@ def forward(
                 if WALK == LISTED:
                     block = tl.load(listed + t)
                 acc, top, total = forward_step(
-                    acc, top, total, block, q, a, keys, c, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre,
+                    acc, top, total, block, first, q, a, keys, c, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre,
                     factor, dropout, SEED, element, tensors, ints, floats, b, h, stat,
                     SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, VALUES,
-                    phase != 1, FAST, PRECISION, UNROLL, WIDE,
+                    phase != 1, FAST, PRECISION, UNROLL, WIDE, SPLIT,
                 )  # fmt: skip
 
     if NORM == SOFTMAX:

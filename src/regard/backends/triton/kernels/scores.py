@@ -56,3 +56,16 @@ def units(q, k, v, i, j, n_q, n_k, SCORE: tl.constexpr, WIDTH: tl.constexpr, UNR
             s += tl.where(tl.load(q[0] + d * q[1] + i) == tl.load(k[0] + d * k[1] + j), 1.0, 0.0)
         s = tl.where(s == WIDTH, 1.0, 0.0)
     return s
+
+
+@triton.jit
+def split_units(
+    q, k, v, first_i, first_j, n_q, n_k, SCORE: tl.constexpr, WIDTH: tl.constexpr, UNROLL: tl.constexpr,
+    BLOCK_I: tl.constexpr, BLOCK_J: tl.constexpr,
+):  # fmt: skip
+    """`units` of a tile (queries, keys) that is cut into small tiles, one per thread: a thread then reads few numbers
+    of either side for many pairs. The last axes of a tensor are spread over threads, the first stay inside one."""
+    i = first_i + (tl.arange(0, BLOCK_I // 8) * 8)[:, None, None, None] + tl.arange(0, 8)[None, None, :, None]
+    j = first_j + (tl.arange(0, BLOCK_J // 16) * 16)[None, :, None, None] + tl.arange(0, 16)[None, None, None, :]
+    s = units(q, k, v, i, j, n_q, n_k, SCORE, WIDTH, UNROLL)
+    return tl.reshape(tl.permute(s, (0, 2, 1, 3)), (BLOCK_I, BLOCK_J))

@@ -89,7 +89,7 @@ def threshold_pass(
     return one, two, three
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def threshold(
     Q, K, A, C, Q_UNITS, K_UNITS, TANH_V, STAT, POSITIONS, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, most,
