@@ -79,12 +79,13 @@ def _sentence(draw: random.Random, split: str) -> Sentence:
     capital = bool(mark) or draw.random() < 0.5
     short = draw.random() < 0.4
     if draw.random() < 0.55:
-        return Sentence((_clause(draw, split),), None, mark, capital, short)
+        only = _clause(draw, split)
+        return Sentence((only,), None, mark, capital, short and only.negated)
     link = draw.choices(("and", "but", "because"), (5, 2, 3))[0]
     first = _clause(draw, split)
     # Mostly both are of the same time, and it is said once.
     second = _clause(draw, split, follows=first, tense=first.tense if draw.random() < 0.7 else None)
-    return Sentence((first, second), link, mark, capital, short)
+    return Sentence((first, second), link, mark, capital, short and (first.negated or second.negated))
 
 
 def _clause(
