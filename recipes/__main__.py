@@ -21,7 +21,8 @@ from typing import Any
 import torch
 
 from regard import pretrained
-from regard.tasks import config, corpora, model, training
+from regard.tasks import config, model, training
+from regard.tasks.corpora import LANGUAGES
 from regard.tasks.corpora.files import write
 from regard.tasks.measuring import measure
 
@@ -30,7 +31,7 @@ CORPORA, MODELS = SCRATCH / "corpora", SCRATCH / "models"
 SENTENCES = 40_000  # for training, in each language
 
 ABOUT = {  # recipe → what the index says of it
-    "translate": "English into {}",
+    "translate": "English into ten languages",
     "tag": "parts of speech of English words",
     "sentiment": "praise or blame, in reviews, news and finance reports",
     "fill": "the missing words of short stories",
@@ -51,14 +52,15 @@ def train(name: str, device: str, threads: int) -> tuple[str, dict[str, Any]]:
     return name, training.train(run, MODELS / name, tell).figures
 
 
-def ship(name: str, folder: Path, most: int) -> list[str]:
-    """Float16 weights and the card, with figures on what was held out; the names under which it is found."""
+def ship(name: str, folder: Path, most: int, device: str) -> None:
+    """Float16 weights and the card, with figures on what was held out."""
     trained = model.load(MODELS / name)
     into = folder / name
     shutil.rmtree(into, ignore_errors=True)
     model.save(into, trained, half=True)
     shutil.copy(MODELS / name / model.CARD, into / model.CARD)
-    half = model.load(into)  # what is measured is what is shipped
+    place = "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
+    half = model.load(into).to(place)  # what is measured is what is shipped
     lines = ["", "## On combinations that training never saw", "", "| | |", "|---|---|"]
     for test in tests(name):
         found = measure(half, [str(test)], most=most).figures
@@ -67,14 +69,13 @@ def ship(name: str, folder: Path, most: int) -> list[str]:
     with open(into / model.CARD, "a", encoding="utf-8") as card:
         card.write("\n".join(lines) + "\n")
     print("\n".join(lines), flush=True)
-    return [f"en-{code}" for code in half.task.labels] if name == "translate" else [name]
 
 
 def tests(name: str) -> list[Path]:
     run = config.read(HERE / f"{name}.toml")
     if name != "translate":
         return [Path(file.replace(".valid.", ".test.")) for file in run.data.valid]
-    return [CORPORA / f"{code}.test.tsv" for code in corpora.LANGUAGES]
+    return [CORPORA / f"{code}.test.tsv" for code in LANGUAGES]
 
 
 def index(folder: Path, names: list[str]) -> None:
@@ -83,13 +84,10 @@ def index(folder: Path, names: list[str]) -> None:
     listed = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for name in names:
         task = json.loads((folder / name / model.CONFIG).read_text(encoding="utf-8"))
-        for code in task["labels"] if name == "translate" else [""]:
-            listed[f"en-{code}" if code else name] = {
-                "folder": name,
-                "task": task["task"],
-                **({"to": [code]} if code else {}),
-                "about": ABOUT[name].format(code),
-            }
+        entry = {"folder": name, "task": task["task"], "about": ABOUT[name]}
+        listed[name] = entry | ({"to": task["labels"]} if task["labels"] and name == "translate" else {})
+        for code in listed[name].get("to", ()):
+            listed[f"en-{code}"] = entry | {"to": [code], "about": f"English into {LANGUAGES[code].capitalize()}"}
     path.write_text(json.dumps(listed, indent=1) + "\n", encoding="utf-8")
 
 
@@ -114,7 +112,7 @@ def main() -> None:
     with ProcessPoolExecutor(asked.jobs, mp_context=context) as pool:
         for done in as_completed([pool.submit(train, name, asked.device, asked.threads) for name in names]):
             name, _ = done.result()
-            ship(name, asked.ship, asked.most)
+            ship(name, asked.ship, asked.most, asked.device)
             index(asked.ship, [name])
 
 

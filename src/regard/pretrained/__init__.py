@@ -1,8 +1,9 @@
 """The models that come with the library, by name. index.json, beside this file, says what there is:
 
-    {"en-fr": {"folder": "en-fr", "task": "translate", "to": ["fr"], "about": "English to French"}}
+    {"en-fr": {"folder": "translate", "task": "translate", "to": ["fr"], "about": "English into French"}}
 
-The first one of a task is what its verb takes where no model is named.
+The first one of a task is what its verb takes where no model is named. Several names may share a folder: a model of
+several languages then takes the one language of its name where none is asked for.
 """
 
 from __future__ import annotations
@@ -67,5 +68,10 @@ def folder(model: str | os.PathLike[str]) -> Path:
 def load(model: str | os.PathLike[str]) -> Trained:
     """A trained model, ready to answer."""
     from regard.tasks.model import load as load_
+    from regard.tasks.translate import Translate
 
-    return load_(folder(model))
+    trained = load_(folder(model))
+    named = names().get(model) if isinstance(model, str) else None
+    if named is not None and isinstance(trained.task, Translate) and len(named.to) == 1:
+        trained.task.to = next((language for language in trained.task.labels if language == named.to[0]), None)
+    return trained

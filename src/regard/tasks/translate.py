@@ -24,6 +24,7 @@ class Translate(Writing):
     """`labels` are the languages of a model that knows several; their pieces come after the tokenizer's."""
 
     name = "translate"
+    to: str | None = None  # the language that is meant where none is asked for
     files = "two files, aligned line by line, or one table with source and target in its first two columns"
 
     @classmethod
@@ -53,7 +54,7 @@ class Translate(Writing):
 
     def source(self, text: str, options: Options) -> tuple[tuple[int, ...], tuple[str, ...], bool]:
         if TAG.match(text) is None and (self.labels or options.to):
-            text = f"<2{self.language(options.to)}> {text}"
+            text = f"<2{self.language(options.to or self.to)}> {text}"
         ids, rest = self.tagged(text)
         encoded, cut = self.pieces(rest, self.longest - 1 - len(ids))
         return (*ids, *encoded.ids), self.unknown(rest, encoded), cut
