@@ -359,13 +359,17 @@ QUERIES = {64: [(64, 64, 4, 3), (128, 64, 8, 3), (128, 64, 4, 2), (64, 64, 4, 2)
 KEYS = {64: [(64, 64, 4, 3), (64, 128, 8, 3), (64, 64, 4, 2), (32, 128, 4, 3), (64, 128, 8, 2), (128, 64, 8, 2)],
         128: [(64, 64, 8, 2), (64, 128, 8, 2), (32, 64, 4, 2), (32, 128, 8, 2), (64, 64, 4, 2)]}  # fmt: skip
 THRESHOLD = {64: [(128, 64, 4, 3), (64, 64, 4, 3), (128, 128, 8, 3), (64, 128, 4, 3)]}
-UNITS = [(64, 64, 4, 2), (32, 64, 4, 2), (64, 32, 4, 2), (64, 128, 8, 2), (32, 32, 4, 2), (128, 64, 8, 2)]
+UNITS = {
+    "forward": [(32, 64, 4, 2), (64, 64, 4, 2), (64, 64, 8, 2), (32, 128, 4, 2), (16, 64, 4, 2), (64, 128, 8, 2)],
+    "tanh_queries": [(128, 32, 4, 2), (128, 16, 4, 2), (128, 64, 4, 2), (256, 32, 8, 2)],
+    "tanh_keys": [(32, 128, 4, 2), (16, 128, 4, 2), (64, 128, 4, 2), (32, 256, 8, 2)],
+}
 
 
 def kernels_of(work: Work) -> dict[str, list[Tiles]]:
     d, additive = work.case.d, work.case.score == "additive"
     if additive:
-        return {"forward": UNITS, "tanh_queries": UNITS[:5], "tanh_keys": UNITS[:5]}
+        return UNITS
     found = {"forward": FORWARD[d], "backward_queries": QUERIES[d], "backward_keys": KEYS[d]}
     if work.case.normalizer in ("sparsemax", "entmax1.5"):
         found = {"threshold": THRESHOLD[d], **found}

@@ -149,7 +149,7 @@ def power_of_2(d: int) -> int:
 def hidden_major(x: Tensor, exponential: bool) -> Tensor:
     """[outer, heads, units, n], more of both than there are, so that a kernel may read past the end."""
     *lead, n, d = x.shape
-    out = torch.ones(*lead, d + d % 2, -(-n // 128) * 128, dtype=torch.float32, device=x.device)
+    out = torch.ones(*lead, d + d % 2, -(-n // 256) * 256, dtype=torch.float32, device=x.device)
     wide = x.detach().float().mT
     out[..., :d, :n] = torch.exp(2 * wide) if exponential else wide
     return out
@@ -293,12 +293,17 @@ def _tanh_queries(p: Problem, grad: Tensor, out: Tensor, stat: Tensor, delta: Te
     start(
         additive.tanh_queries, grid(p.n_q, m, p.elements),
         strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(out), strided(grad),
-        stat, delta, strided(curved), plain, total, p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints,
+        stat, delta, strided(curved), plain, total, tile_space(p.n_q, m, m * n, p), p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints,
         p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.call.dropout, p.keep,
         DROPOUT=p.dropout, CAPPED=p.plan.capped, WITH_V=True, **constants, num_warps=warps, num_stages=stages,
     )  # fmt: skip
     dv = total.sum(-1, keepdim=True) - 2 * plain[:, :units, :n_q].sum(-1)  # Σ dS tanh = Σ dS - 2 Σ dS r
     return _of_units(curved, p.query, p), p.scale * dv.reshape(p.outer, p.heads, units).sum(0)
+
+
+def tile_space(n: int, block: int, size: int, p: Problem) -> Tensor:
+    """One tile of memory for each program."""
+    return torch.empty(grid(n, block, p.elements)[0], size, dtype=torch.float32, device=p.device)
 
 
 def _of_units(curved: Tensor, like: Tensor, p: Problem) -> Tensor:
@@ -318,7 +323,7 @@ def _tanh_keys(p: Problem, grad: Tensor, stat: Tensor, delta: Tensor) -> tuple[T
     start(
         additive.tanh_keys, grid(p.n_k, n, p.elements),
         strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(grad), stat, delta,
-        strided(curved), strided(dv), p.seed, p.map(m, n, True), p.plan.tensors, p.plan.ints, p.plan.floats,
+        strided(curved), strided(dv), tile_space(p.n_k, n, m * n, p), p.seed, p.map(m, n, True), p.plan.tensors, p.plan.ints, p.plan.floats,
         p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.call.dropout, p.keep, p.keep * p.linear,
         DROPOUT=p.dropout, CAPPED=p.plan.capped, WIDE=p.wide, **constants, num_warps=warps, num_stages=stages,
     )  # fmt: skip

@@ -26,6 +26,17 @@ def add4(a, b, c, d, e, f, g, h):
 
 
 @triton.jit
+def laid_out(ds, SPACE, size: tl.constexpr, width: tl.constexpr):
+    """The same tile, its columns spread over threads: through memory of this program's own, since Triton would
+    otherwise keep the layout of the matrix product and convert for every unit."""
+    places = SPACE + (tl.arange(0, size) * width)[:, None] + tl.arange(0, width)[None, :]
+    tl.debug_barrier()
+    tl.store(places, ds)
+    tl.debug_barrier()
+    return tl.load(places)
+
+
+@triton.jit
 def unit_sums(
     CURVED, PLAIN, stride, ds, q, k, v, i, j, n_q, n_k, WIDTH: tl.constexpr, WITH_V: tl.constexpr
 ):  # fmt: skip
@@ -57,10 +68,10 @@ def unit_sums(
 
 @triton.jit
 def tanh_query_step(
-    dsum, block, CURVED, PLAIN, unit_stride, grad, stat, delta, V, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor,
+    dsum, block, CURVED, PLAIN, unit_stride, SPACE, grad, stat, delta, V, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor,
     dropout, keep, SEED, element, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
-    WIDTH: tl.constexpr, WITH_V: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_N: tl.constexpr,
+    WIDTH: tl.constexpr, WITH_V: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
     UNROLL: tl.constexpr,
 ):  # fmt: skip
@@ -84,7 +95,8 @@ def tanh_query_step(
     ds, noisy = score_gradient(
         s, p, dp, delta, ok, slope, SEED, element, at_i, at_j, dropout, keep, floats, NORM, DROPOUT, CHECK, CAPPED
     )
-    unit_sums(CURVED, PLAIN, unit_stride, ds, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, WITH_V)
+    ds_there = laid_out(ds, SPACE, BLOCK_N, BLOCK_M)
+    unit_sums(CURVED, PLAIN, unit_stride, ds_there, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, WITH_V)
     if WITH_V:
         dsum += tl.sum(ds, 0)
     return dsum
@@ -92,7 +104,7 @@ def tanh_query_step(
 
 @triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def tanh_queries(
-    Q, K, V, Q_UNITS, K_UNITS, TANH_V, OUT, GRAD, STAT, DELTA, CURVED, PLAIN, DSUM, SEED, MAP, tensors, ints, floats,
+    Q, K, V, Q_UNITS, K_UNITS, TANH_V, OUT, GRAD, STAT, DELTA, CURVED, PLAIN, DSUM, SPACE, SEED, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, dropout, keep,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
@@ -125,6 +137,7 @@ def tanh_queries(
         delta = delta[None, :]
     elif NORM >= SPARSEMAX:
         delta = tl.load(DELTA + here, mask=live, other=0.0)[None, :]
+    space = SPACE + tl.program_id(0).to(tl.int64) * BLOCK_M * BLOCK_N
     places = element.to(tl.int64) * CURVED[1] + first + offs
     curved, plain = CURVED[0] + places, PLAIN + places
     dsum = tl.zeros([BLOCK_M], dtype=tl.float32)
@@ -148,9 +161,9 @@ def tanh_queries(
                 if WALK == LISTED:
                     block = tl.load(listed + t)
                 dsum = tanh_query_step(
-                    dsum, block, curved, plain, CURVED[2], grad, stat, delta, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
+                    dsum, block, curved, plain, CURVED[2], space, grad, stat, delta, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
                     pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, WITH_V, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, phase != 1,
+                    SCORE, MODS, PRE, NORM, TREE, WIDTH, WITH_V, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, DROPOUT, phase != 1,
                     CAPPED, FAST, PRECISION, UNROLL,
                 )  # fmt: skip
 
@@ -160,10 +173,10 @@ def tanh_queries(
 
 @triton.jit
 def tanh_key_step(
-    dv, block, CURVED, unit_stride, value, GRAD, STAT, DELTA, q_units, k_units, tanh_v, j, at_j, n_q, n_k, pre, factor,
+    dv, block, CURVED, unit_stride, SPACE, value, GRAD, STAT, DELTA, q_units, k_units, tanh_v, j, at_j, n_q, n_k, pre, factor,
     dropout, keep, SEED, element, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
-    WIDTH: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr,
+    WIDTH: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
     UNROLL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
@@ -196,13 +209,14 @@ def tanh_key_step(
         dv = tl.dot(tl.trans(noisy), grad.to(tl.float32), dv, input_precision=PRECISION)
     else:
         dv = tl.dot(tl.trans(noisy.to(grad.dtype)), grad, dv, input_precision=PRECISION)
-    unit_sums(CURVED, CURVED, unit_stride, ds, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, False)
+    ds_there = laid_out(ds, SPACE, BLOCK_M, BLOCK_N)
+    unit_sums(CURVED, CURVED, unit_stride, ds_there, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, False)
     return dv
 
 
 @triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def tanh_keys(
-    Q, K, V, Q_UNITS, K_UNITS, TANH_V, GRAD, STAT, DELTA, CURVED, DV, SEED, MAP, tensors, ints, floats,
+    Q, K, V, Q_UNITS, K_UNITS, TANH_V, GRAD, STAT, DELTA, CURVED, DV, SPACE, SEED, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, dropout, keep, after,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
@@ -225,6 +239,7 @@ def tanh_keys(
     grads = rows_of(GRAD, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     stats, deltas = STAT + element.to(tl.int64) * n_q, DELTA + element.to(tl.int64) * n_q
+    space = SPACE + tl.program_id(0).to(tl.int64) * BLOCK_M * BLOCK_N
     curved = CURVED[0] + element.to(tl.int64) * CURVED[1] + first + offs
     dv = tl.zeros([BLOCK_N, BLOCK_V], dtype=tl.float32)
 
@@ -247,9 +262,9 @@ def tanh_keys(
                 if WALK == LISTED:
                     block = tl.load(listed + t)
                 dv = tanh_key_step(
-                    dv, block, curved, CURVED[2], value, grads, stats, deltas, q_units, k_units, tanh_v, j, at_j, n_q, n_k,
+                    dv, block, curved, CURVED[2], space, value, grads, stats, deltas, q_units, k_units, tanh_v, j, at_j, n_q, n_k,
                     pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, WIDTH_V, BLOCK_V, BLOCK_M, DROPOUT, phase != 1,
+                    SCORE, MODS, PRE, NORM, TREE, WIDTH, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, DROPOUT, phase != 1,
                     CAPPED, FAST, PRECISION, UNROLL, WIDE,
                 )  # fmt: skip
 
