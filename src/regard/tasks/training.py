@@ -84,12 +84,11 @@ def train(run: Run, folder: Path | str, report: Callable[[Progress], None] = lam
     run, task, embedding = _task_of(resolved(run), folder)
     batches, valid, examples = _data(run, task)
     run = _schedule(run, batches)
+    torch.manual_seed(run.seed)
+    network = task.network(run.optim.dropout, embedding)  # before the folder: sizes that do not fit leave nothing
     fabric.barrier()  # all have seen whether a run was here before one begins
     if fabric.global_rank == 0:
         _describe(run, folder, task)
-
-    torch.manual_seed(run.seed)
-    network = task.network(run.optim.dropout, embedding)
     network = fabric.setup_module(network)
     learned = [p for p in parallel.bare(network).parameters() if p.requires_grad]
     groups = [
