@@ -85,7 +85,8 @@ def load(path: PathLike) -> WordByWord:
 def learn(pairs: Iterable[Pair], rounds: int = ROUNDS) -> WordByWord:
     """IBM model 1: t(target word | source word) by expectation and maximisation, then the likeliest for each.
 
-    A word of the target comes from one word of the source, each as likely as another by its place, or from none.
+    A word of the target comes from one word of the source, each as likely as another by its place, or from none; a
+    mark only from a mark, so that what says nothing in the target ("the" in Hindi) is not taken for its full stop.
     """
     if rounds < 1:
         raise InputError(f"rounds={rounds}; expected 1 or more")
@@ -96,13 +97,14 @@ def learn(pairs: Iterable[Pair], rounds: int = ROUNDS) -> WordByWord:
     shares: dict[str, dict[str, float]] = {}
     for source, target in texts:
         for word in source:
-            shares.setdefault(word, {}).update(dict.fromkeys(target, 1.0))
+            shares.setdefault(word, {}).update((other, 1.0) for other in target if _may_say(word, other))
     for _ in range(rounds):
         expected: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         for source, target in texts:
             for word in target:
-                total = sum(shares[each][word] for each in source)
-                for each in source:
+                able = [each for each in source if _may_say(each, word)]
+                total = sum(shares[each][word] for each in able)
+                for each in able:
                     expected[each][word] += shares[each][word] / total
         for word, counts in expected.items():
             total = sum(counts.values())
@@ -128,13 +130,15 @@ def from_grammar(language: str, count: int = 3000, seed: int = 0) -> WordByWord:
         for i, j in links(source.tokens, target.tokens):
             places[i].append(j)
         for i, word in enumerate(source.words):
-            said[word.lower()][" ".join(target.words[j].lower() for j in places[i])] += 1
+            said[word.lower()][" ".join(target.words[j] if j else target.words[j].lower() for j in places[i])] += 1
     return WordByWord({word: max(sorted(found), key=found.__getitem__) for word, found in said.items()})
 
 
 def pieces_of(text: str) -> list[str]:
-    """Words in lower case; where none are written apart, as in Chinese, characters."""
-    words = _lower(text)
+    """Words as a dictionary has them: only the first in lower case. Where none are written apart, as in Chinese,
+    characters."""
+    words = words_of(text)
+    words = [word.lower() if not i else word for i, word in enumerate(words)]
     return [piece for word in words for piece in (word if any(map(_is_chinese, word)) else [word])]
 
 
@@ -145,6 +149,10 @@ def joined(words: Sequence[str]) -> str:
         apart = text and word not in CLOSING and not (_is_chinese(text[-1]) and _is_chinese(word[0]))
         text += (" " if apart and not text.endswith(("'", "’")) else "") + word
     return text
+
+
+def _may_say(source: str, target: str) -> bool:
+    return source == NOTHING or source[0].isalnum() == target[0].isalnum()
 
 
 def _lower(text: str) -> list[str]:

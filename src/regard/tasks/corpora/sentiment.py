@@ -232,7 +232,7 @@ def _text(chance: random.Random, split: str, subject: str, good: bool) -> str | 
     kind = chance.choice(_KINDS)
     sentences: list[str] = []
     owned = False
-    for _ in range(chance.choice((1, 1, 1, 2, 2, 3, 4, 5, 6))):
+    for _ in range(chance.choice((1, 1, 1, 1, 1, 1, 2, 2, 3, 4, 5))):
         for _ in range(60):
             draw = Draw(chance, CONTENT)
             sentence = polished(_sentence(draw, subject, kind, good))
