@@ -22,6 +22,7 @@ import regard
 from docs.gallery import ENTRIES, KINDS, Entry
 from docs.sentence import MEANINGS, TEXT, VECTORS, WORDS, vectors
 from regard.core.scores import as_score
+from regard.core.shapes import Extent
 from regard.dispatch import BACKENDS, resolve
 from regard.masks import window
 from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
@@ -99,7 +100,7 @@ def costs_of(entry: Entry, left: dict[str, Any]) -> list[tuple[str, str]]:
     n, heads = len(WORDS), 2 if entry.slug == "per-head" else 1
     x = vectors()[None, None].expand(1, heads, -1, -1)
     parts = {name: left.get(name) if name == entry.kind else None for name in ("score", "normalizer", "mask")}
-    call, query, key, value = resolve(x, x, x, *parts.values())
+    call, query, key, value = resolve(x, x, x, parts["score"], parts["normalizer"], parts["mask"])
     found = []
     for name, backend in BACKENDS.items():
         reason = backend.why_not(query, key, value, call)
@@ -109,10 +110,9 @@ def costs_of(entry: Entry, left: dict[str, Any]) -> list[tuple[str, str]]:
         learned = sum(p.numel() for p in score.parameters())
         found.append(("numbers for each pair", str(score.work(x.shape[-1]))))
         found.append(("parameters (d = 8)", str(learned)))
-    if entry.kind == "mask" and parts["mask"] is not None:
-        allowed = call.mask.dense(n, n) if hasattr(call.mask, "dense") else None
-        if allowed is not None:
-            found.append(("pairs of 14 × 14", str(int(allowed.sum()))))
+    if entry.kind == "mask" and call.mask is not None:
+        allowed = call.mask.allowed(Extent((1, heads), n, n, x.device).tile()).expand(1, heads, n, n)
+        found.append((f"of {n} · {n} pairs, on average", f"{allowed.sum().item() / heads:g}"))
     return found
 
 
@@ -168,9 +168,15 @@ def _draw(folder: Path, slug: str, picture: Picture) -> None:
 
 def _index(folder: Path, made: Sequence[Made]) -> Path:
     side = side_by_side()
-    for theme in ("light", "dark"):
-        save(replace(side, title="", note=""), folder / f"side-by-side.{theme}.svg", "heads", theme=theme)
     save_page(side, folder / "side-by-side.view.html")
+    small = [i for i, weights in enumerate(side.weights) if weights.max() <= 1]  # the others need a scale of their own
+    large = [i for i in range(len(side.maps)) if i not in small]
+    figures = []
+    for slug, which, alt in (("all", small, "weights of at most 1"), ("raw", large, "weights without a limit")):
+        for theme in ("light", "dark"):
+            drawn = replace(side.only(*which), title="", note="")
+            save(drawn, folder / f"side-by-side-{slug}.{theme}.svg", "heads", theme=theme)
+        figures.append(_img(f"side-by-side-{slug}", f"Scores and normalizers on one sentence: {alt}"))
     groups = []
     for kind, (title, about) in KINDS.items():
         cards = "".join(_card(one) for one in made if one.entry.kind == kind)
@@ -191,11 +197,11 @@ def _index(folder: Path, made: Sequence[Made]) -> Path:
         "attention is not explanation.</p>"
         f'<h2 id="all">All of them on one sentence</h2><p class="quiet">{_text(TEXT)}. Rows are queries, columns are keys; '
         "scores under softmax, then normalizers of the scaled dot product; q = k are the vectors of the table below.</p>"
-        f"<figure>{_img('side-by-side', 'Every score and every normalizer on one sentence')}<figcaption>{_text(side.note)} "
+        f"<figure>{''.join(figures)}<figcaption>{_text(side.note)} "
         '<a href="side-by-side.view.html">Open it, to zoom, read and compare</a></figcaption></figure>'
         f"{''.join(groups)}"
         "<details><summary>The vectors of the words</summary><p>Made by hand, so that anybody can see why two words are "
-        f"alike; multiplied by 3.</p><table><tr><td></td>{head}</tr>{rows}</table></details>"
+        f"alike; multiplied by 2.</p><table><tr><td></td>{head}</tr>{rows}</table></details>"
     )
     path = folder / "index.html"
     path.write_text(_page("Gallery", body), encoding="utf-8")
@@ -224,7 +230,7 @@ def _card(one: Made) -> str:
 
 def _img(slug: str, alt: str) -> str:
     dark = f'<source srcset="{slug}.dark.svg" media="(prefers-color-scheme: dark)">'
-    return f'<picture>{dark}<img src="{slug}.light.svg" alt="{html.escape(alt, quote=True)}" loading="lazy"></picture>'
+    return f'<picture>{dark}<img src="{slug}.light.svg" alt="{html.escape(alt, quote=True)}"></picture>'
 
 
 def _page(title: str, body: str) -> str:

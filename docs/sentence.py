@@ -27,5 +27,5 @@ VECTORS = {
 
 
 def vectors() -> Float[Tensor, "14 8"]:
-    """Three times as long as in the table, so that weights differ well under softmax."""
-    return 3 * torch.tensor([VECTORS[word] for word in WORDS])
+    """Twice as long as in the table, so that weights differ well under softmax."""
+    return 2 * torch.tensor([VECTORS[word] for word in WORDS])

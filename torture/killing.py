@@ -29,7 +29,7 @@ def run_of(folder: Path) -> Run:
     """Accumulation, dropout, validation and averaging, so that all of them must come back."""
     keys = {
         "schedule__steps": 60, "schedule__evaluate": 20, "schedule__average": 3, "optim__accumulate": 3,
-        "checkpoint__every": 5, "schedule__written": 0,
+        "checkpoint__every": 5,
     }  # fmt: skip
     return swaps(folder, **keys)
 

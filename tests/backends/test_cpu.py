@@ -6,10 +6,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from regard import attention, masks
-from regard import normalizers as N
-from regard import scores as S
-from tests.mechanisms import HEADS, MASKS, NORMALIZERS, SCORES, D, Row, ids, mask, normalizer, problem, score
+from regard import attention
+from tests.mechanisms import MASKS, NORMALIZERS, SCORES, Row, mask, normalizer, problem, score
 
 pytest.importorskip("numba")
 SEED = 11

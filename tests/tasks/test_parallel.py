@@ -17,7 +17,7 @@ from torture.ranks import job, launch
 KEYS = {"optim__dropout": 0.0, "optim__accumulate": 2, "checkpoint__every": 3}
 BOUND = 1e-5
 BOTH = ("ddp", "fsdp")
-WAYS = {"swap": BOTH, "tag": BOTH, "classify": BOTH, "attentive": ("ddp",), "fill": ("ddp",), "generate": ("fsdp",)}
+WAYS = {"swap": BOTH, "tag": BOTH, "classify": ("ddp",), "attentive": ("ddp",), "fill": ("fsdp",), "generate": ("ddp",)}
 
 
 def runs(folder):

@@ -20,6 +20,15 @@ from regard.tasks.config import Optim
 from regard.tasks.training import hash_of, rate_at
 from tests.tasks.small import apart, run_of, same, steps, swaps, train, weights
 
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The folder of a finished run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    train(swaps(folder), folder / "run")
+    return folder / "run"
+
+
 # What it computes
 
 
@@ -232,14 +241,13 @@ def test_a_folder_that_holds_something_else(tmp_path):
         train(swaps(tmp_path), tmp_path / "swapped.tsv")
 
 
-def test_a_run_that_was_killed_before_its_first_step_begins_again(tmp_path):
-    train(swaps(tmp_path), tmp_path / "whole")
+def test_a_run_that_was_killed_before_its_first_step_begins_again(tmp_path, whole):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / ".writing-0123456789abcdef").write_text("half a tok")
-    (folder / "tokenizer.json").write_bytes((tmp_path / "whole" / "tokenizer.json").read_bytes())
+    (folder / "tokenizer.json").write_bytes((whole / "tokenizer.json").read_bytes())
     train(swaps(tmp_path), folder)
-    assert same(weights(tmp_path / "whole"), weights(folder))
+    assert same(weights(whole), weights(folder))
     assert not [name for name in os.listdir(folder) if name.startswith(atomic.LEFTOVERS)]
 
 
@@ -279,9 +287,8 @@ def test_a_label_that_training_never_saw(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["run.toml", "metrics.jsonl", "model.safetensors", "README.md", "loss.png"])
-def test_a_full_disk_is_one_clear_line_and_the_same_command_goes_on(tmp_path, name, monkeypatch):
+def test_a_full_disk_is_one_clear_line_and_the_same_command_goes_on(tmp_path, whole, name, monkeypatch):
     run = swaps(tmp_path)
-    train(run, tmp_path / "whole")
     replaced = os.replace
 
     def full(source, target):
@@ -295,7 +302,7 @@ def test_a_full_disk_is_one_clear_line_and_the_same_command_goes_on(tmp_path, na
             train(run, tmp_path / "run")
     assert not [path for path in (tmp_path / "run").iterdir() if path.name.startswith(atomic.LEFTOVERS)]
     train(run, tmp_path / "run")
-    assert same(weights(tmp_path / "whole"), weights(tmp_path / "run"))
+    assert same(weights(whole), weights(tmp_path / "run"))
 
 
 def test_figures_of_a_killed_run_are_those_of_its_checkpoint(tmp_path):

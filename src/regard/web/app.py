@@ -32,6 +32,7 @@ from regard.web.asked import (
     Theme,
     Translate,
     Walk,
+    Weights,
     Write,
 )
 from regard.web.guard import Guard
@@ -137,7 +138,7 @@ def _add_operations(app: FastAPI, models: Models, work: Work) -> None:
             return await answered(task, asked, form, theme)
 
         route.__annotations__["asked"], route.__doc__ = kind, about
-        found = {200: {**FORMS, "model": Answered}, **REFUSALS}
+        found = {200: {**FORMS, "model": Answered | Weights}, **REFUSALS}
         app.post(f"/api/{task}", name=task, responses=found, response_model=None)(route)
 
     add("translate", Translate, "Translate a text: the model decides the length.")
@@ -147,7 +148,9 @@ def _add_operations(app: FastAPI, models: Models, work: Work) -> None:
     add("denoise", Write, "The whole text of a damaged one.")
     add("generate", Generate, "How a text goes on.")
 
-    @app.post("/api/attend", responses={200: FORMS, **REFUSALS}, response_model=None)
+    @app.post(
+        "/api/attend", responses={200: {**FORMS, "model": Weights | dict[str, Any]}, **REFUSALS}, response_model=None
+    )
     async def attend(asked: Attend, form: As = "json", theme: Shade = "light") -> Response:
         """What a sentence attends to, under one mechanism or several; `json` is what the page draws."""
 

@@ -236,6 +236,21 @@ class Answered(BaseModel):
     attention: dict[str, Any] | None
 
 
+class Map(BaseModel):
+    name: str
+    weights: list[list[float]]
+
+
+class Weights(BaseModel):
+    """`as=weights`: one row for each query, one number for each key."""
+
+    title: str
+    note: str
+    rows: list[str]
+    columns: list[str]
+    maps: list[Map]
+
+
 class Part(BaseModel):
     name: str
     number: str | None

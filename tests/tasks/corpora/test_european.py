@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from regard.tasks.corpora import realiser
@@ -497,3 +500,14 @@ def test_alignments_that_are_not_word_for_word() -> None:
     assert {("near", "près"), ("near", "du"), ("the", "du"), ("bridge", "pont")} <= aligned("fr", near)
     separable = Sentence((C(WOMAN, "arrive", "present"),))
     assert {("arrives", "kommt"), ("arrives", "an")} <= aligned("de", separable)
+
+
+def test_examples_in_the_documentation_are_what_the_grammar_says() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "corpora.md").read_text(encoding="utf-8")
+    meanings = {texts["en"]: sentence for sentence, texts in CASES}
+    rows = 0
+    for code, section in re.findall(r"^### \w+ \(`(\w\w)`\)\n(.*?)(?=^#)", text, re.MULTILINE | re.DOTALL):
+        for english, said in re.findall(r"^\| [^|]*\w[^|]* \| ([^|]+) \| ([^|]+) \|$", section, re.MULTILINE):
+            assert realiser(code)(meanings[english]).text == said
+            rows += 1
+    assert rows > 60

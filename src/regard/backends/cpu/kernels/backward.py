@@ -8,7 +8,6 @@ the sums do not depend on who was first.
 from __future__ import annotations
 
 import math
-from regard.backends.cpu.kernels.jit import entry, inner
 
 from regard.backends.cpu.codes import (
     DOT,
@@ -19,7 +18,6 @@ from regard.backends.cpu.codes import (
     GUMBEL,
     KEY,
     KEY_ROWS,
-    LINE,
     QUERY_ROWS,
     SINK,
     SOFTMAX,
@@ -29,6 +27,7 @@ from regard.backends.cpu.codes import (
 )
 from regard.backends.cpu.kernels.contents import gaussian_back, tanh_back
 from regard.backends.cpu.kernels.elementary import fill
+from regard.backends.cpu.kernels.jit import entry, inner
 from regard.backends.cpu.kernels.product import add_product
 from regard.backends.cpu.kernels.records import floats, longs, words
 from regard.backends.cpu.kernels.rows import add_into, cap_back, drop, gate_back

@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 from llvmlite import ir
-from regard.backends.cpu.kernels.jit import inner
 from numba.core import types
 from numba.extending import intrinsic
 
+from regard.backends.cpu.kernels.jit import inner
 from regard.backends.cpu.kernels.simd import (
     Vector,
     _function,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 
-from regard.backends.cpu.kernels.jit import entry, inner
-
 from regard.backends.cpu.codes import SINK, VALUE
+from regard.backends.cpu.kernels.jit import entry
 from regard.backends.cpu.kernels.product import add_product
 from regard.backends.cpu.kernels.records import floats, words
 from regard.backends.cpu.kernels.rows import drop

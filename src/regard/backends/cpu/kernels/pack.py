@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from regard.backends.cpu.kernels.jit import entry
-
 from regard.backends.cpu.kernels.contents import pack_tile
+from regard.backends.cpu.kernels.jit import entry
 
 
 @entry

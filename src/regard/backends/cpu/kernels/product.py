@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from regard.backends.cpu.kernels.jit import inner
 from numba.core import types
+from numba.extending import intrinsic
 
+from regard.backends.cpu.kernels.jit import inner
 from regard.backends.cpu.kernels.simd import (
     INDEX,
     REGISTERS,
@@ -19,7 +20,6 @@ from regard.backends.cpu.kernels.simd import (
     lanes,
     register,
 )
-from numba.extending import intrinsic
 
 
 def _micro(rows: int, vectors: int) -> Any:

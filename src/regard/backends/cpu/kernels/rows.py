@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import math
 
-from regard.backends.cpu.kernels.jit import inner
-
 from regard.backends.cpu.kernels.elementary import fill, log, sigmoid, tanh
+from regard.backends.cpu.kernels.jit import inner
 from regard.backends.cpu.kernels.simd import (
     count_up,
     lanes,
     load,
     load_bytes,
     load_words,
-    shift_left,
     shift_right,
     store,
     to_float,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from regard.backends.cpu.kernels.jit import inner
 
 from regard.backends.cpu.codes import (
     BITS,
@@ -24,6 +23,7 @@ from regard.backends.cpu.codes import (
 )
 from regard.backends.cpu.kernels.contents import exact_tile, gaussian_tile, tanh_tile
 from regard.backends.cpu.kernels.elementary import exp
+from regard.backends.cpu.kernels.jit import inner
 from regard.backends.cpu.kernels.product import add_product
 from regard.backends.cpu.kernels.records import floats, longs, octets, words
 from regard.backends.cpu.kernels.rows import add, add_exactly, add_gumbel, cap, gate, keep_bits, keep_range
@@ -126,7 +126,7 @@ def score(p, b, g, first, count, spans, queries, exps, most, x, s):  # noqa: ANN
                 of_tile = of_most[tile_0 + t]
                 fours, twos = in_range(most, of_tile, 4, s.itemsize), in_range(most, of_tile, 2, s.itemsize)
                 tanh_tile(
-                    queries, q, exps, q, p.depth, of_keys, k0, p.tile, of_units, units, sum_v, fours, twos, s, to, p.ld, some, width
+                    queries, q, exps, p.depth, of_keys, k0, p.tile, of_units, units, sum_v, fours, twos, s, to, p.ld, some, width
                 )  # fmt: skip
             elif p.content == GAUSSIAN:
                 gaussian_tile(queries, q, p.depth, of_keys, k0, p.tile, p.factor, s, to, p.ld, some, width)

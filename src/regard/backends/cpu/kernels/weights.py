@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 
-from regard.backends.cpu.kernels.jit import inner
-
 from regard.backends.cpu.codes import ENTMAX, GUMBEL, HARD, IDENTITY, RELU, SIGMOID, SOFTMAX
 from regard.backends.cpu.kernels.elementary import exp, fill, power, sigmoid
-from regard.backends.cpu.kernels.simd import largest, lanes, load, root, some, store, total, where
+from regard.backends.cpu.kernels.jit import inner
+from regard.backends.cpu.kernels.simd import lanes, largest, load, root, some, store, total, where
 
 NOTHING = -math.inf
 
