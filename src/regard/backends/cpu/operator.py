@@ -25,7 +25,7 @@ def options_of(spec: str, masks: list[Tensor], dropout: float, seed: Tensor, noi
     return Options(content, factor, cap, normalizer, number, mask, dropout, seed if noisy else None)
 
 
-def _cpu(query, key, value, units, line, table, sink, masks, spec, batch, dropout, seed, noisy):  # noqa: ANN
+def _cpu(query, key, value, units, line, table, sink, masks, spec, batch, dropout, seed, noisy):
     from regard.backends.cpu import run
 
     inputs = Inputs(query, key, value, units, line, table, sink)
@@ -34,7 +34,7 @@ def _cpu(query, key, value, units, line, table, sink, masks, spec, batch, dropou
 
 def _cpu_backward(
     grad, stat, query, key, value, units, line, table, sink, masks, spec, batch, dropout, seed, noisy, wanted
-):  # noqa: ANN
+):
     from regard.backends.cpu import run
 
     inputs = Inputs(query, key, value, units, line, table, sink)
@@ -77,14 +77,14 @@ def _backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple:
     return *[g if want else None for g, want in zip(grads, wanted, strict=True)], *others
 
 
-def _fake(query, key, value, units, line, table, sink, masks, spec, batch, dropout, seed, noisy):  # noqa: ANN
+def _fake(query, key, value, units, line, table, sink, masks, spec, batch, dropout, seed, noisy):
     lead = (*batch, query.shape[-2])
     return value.new_empty(*lead, value.shape[-1]), value.new_empty(*lead, 2)
 
 
 def _fake_backward(
     grad, stat, query, key, value, units, line, table, sink, masks, spec, batch, dropout, seed, noisy, wanted
-):  # noqa: ANN
+):
     inputs = (query, key, value, units, line, table, sink)
     return [
         x.new_empty(x.shape) if want and x is not None else value.new_empty(0)

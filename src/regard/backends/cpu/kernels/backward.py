@@ -48,13 +48,13 @@ NOTHING = -math.inf
 
 
 @inner
-def _clear(a, start, stop):  # noqa: ANN
+def _clear(a, start, stop):
     for c in range(start, stop, lanes(a)):
         store(a, c, fill(load(a, c), 0.0))
 
 
 @entry
-def backward(p, to, first_group, last_group, begin, end, scratch, spans):  # noqa: ANN
+def backward(p, to, first_group, last_group, begin, end, scratch, spans):
     step = lanes(scratch)
     strip, depth = p.rows * p.ld + step, p.rows * to.wide + step
     s, w = scratch[:strip], scratch[strip : 2 * strip]
@@ -98,7 +98,7 @@ def backward(p, to, first_group, last_group, begin, end, scratch, spans):  # noq
 
 
 @inner
-def _weights(p, to, b, g, first, count, spans, s, w, dropped):  # noqa: ANN
+def _weights(p, to, b, g, first, count, spans, s, w, dropped):
     start = g * p.rows
     sink = floats(p.sink, s)[place(p, b, SINK)]
     for r in range(min(p.rows, p.n_r - start)):
@@ -123,7 +123,7 @@ def _weights(p, to, b, g, first, count, spans, s, w, dropped):  # noqa: ANN
 
 
 @inner
-def _to_values(p, to, task, b, g, first, count, spans, w):  # noqa: ANN
+def _to_values(p, to, task, b, g, first, count, spans, w):
     """dv += wᵀ dout"""
     start = g * p.rows
     rows = min(p.rows, p.n_r - start)
@@ -140,7 +140,7 @@ def _to_values(p, to, task, b, g, first, count, spans, w):  # noqa: ANN
 
 
 @inner
-def _of_weights(p, to, b, g, first, count, spans, g_):  # noqa: ANN
+def _of_weights(p, to, b, g, first, count, spans, g_):
     """The weights' gradient, dout · v, in the strip; 0 where a row does not look."""
     step = lanes(g_)
     start = g * p.rows
@@ -180,7 +180,7 @@ def _of_weights(p, to, b, g, first, count, spans, g_):  # noqa: ANN
 
 
 @inner
-def _of_scores(p, to, task, b, g, r, first, count, spans, x, s, w, g_):  # noqa: ANN
+def _of_scores(p, to, task, b, g, r, first, count, spans, x, s, w, g_):
     """The gradient of the content's scores in row r, passing what gate, bias, cap and sink get on the way.
     Returns its sum."""
     begin, end = spans[r // 4 * 2], spans[r // 4 * 2 + 1]
@@ -241,7 +241,7 @@ def _of_scores(p, to, task, b, g, r, first, count, spans, x, s, w, g_):  # noqa:
 
 
 @inner
-def _to_content(p, to, task, b, g, first, count, spans, most, queries, exps, g_, dq, du):  # noqa: ANN
+def _to_content(p, to, task, b, g, first, count, spans, most, queries, exps, g_, dq, du):
     """From the scores' gradient to the queries' and keys'."""
     step = lanes(g_)
     start = g * p.rows

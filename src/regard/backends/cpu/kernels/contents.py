@@ -12,7 +12,7 @@ from regard.backends.cpu.kernels.simd import fma, lanes, load, store, total, whe
 
 
 @inner
-def pack_tile(source, s0, depth, width, n_k, first, tile, to, t0, exps):  # noqa: ANN
+def pack_tile(source, s0, depth, width, n_k, first, tile, to, t0, exps):
     """Keys `first` to `first + tile` (rows of `width` numbers from s0 on, `depth` of them wanted), transposed;
     zeros beyond n_k. With `exps`, e^(2k) follows. Returns max |k|."""
     count = min(tile, n_k - first)
@@ -37,7 +37,7 @@ def pack_tile(source, s0, depth, width, n_k, first, tile, to, t0, exps):  # noqa
 
 
 @inner
-def _four_terms(a, b, e, f, v0, v1, v2, v3, sum_):  # noqa: ANN
+def _four_terms(a, b, e, f, v0, v1, v2, v3, sum_):
     """sum + v0/a + v1/b + v2/e + v3/f"""
     ab, ef = a * b, e * f
     return sum_ + fma(fma(v0, b, v1 * a), ef, fma(v2, f, v3 * e) * ab) / (ab * ef)
@@ -46,7 +46,7 @@ def _four_terms(a, b, e, f, v0, v1, v2, v3, sum_):  # noqa: ANN
 @inner
 def tanh_tile(
     query, q0, exps, depth, keys, k0, tile, units, u0, sum_v, fours, twos, s, s0, ld, rows, width
-):  # noqa: ANN  # fmt: skip
+):  # fmt: skip
     """Two rows and two registers of keys at a time where there are so many: then loading costs less than dividing."""
     step = lanes(s)
     whole = width // (2 * step) * (2 * step) if fours else 0
@@ -68,7 +68,7 @@ def tanh_tile(
 
 
 @inner
-def _tanh_twice(exps, x, depth, keys, e0, tile, units, u0, sum_v, s, s0, ld, width):  # noqa: ANN
+def _tanh_twice(exps, x, depth, keys, e0, tile, units, u0, sum_v, s, s0, ld, width):
     step = lanes(s)
     y = x + depth
     for c in range(0, width, 2 * step):
@@ -113,7 +113,7 @@ def _tanh_twice(exps, x, depth, keys, e0, tile, units, u0, sum_v, s, s0, ld, wid
 
 
 @inner
-def _tanh_once(exps, x, depth, keys, at, tile, units, u0, fours):  # noqa: ANN
+def _tanh_once(exps, x, depth, keys, at, tile, units, u0, fours):
     """Σ v / (1 + E) of one row and one register of keys."""
     sum_ = fill(load(keys, at), 0.0)
     one = fill(sum_, 1.0)
@@ -139,7 +139,7 @@ def _tanh_once(exps, x, depth, keys, at, tile, units, u0, fours):  # noqa: ANN
 
 
 @inner
-def _tanh_plain(query, q, depth, keys, at, tile, units, u0):  # noqa: ANN
+def _tanh_plain(query, q, depth, keys, at, tile, units, u0):
     sum_ = fill(load(keys, at), 0.0)
     for d in range(depth):
         sum_ = fma(fill(sum_, units[u0 + d]), tanh(fill(sum_, query[q + d]) + load(keys, at + d * tile)), sum_)
@@ -147,7 +147,7 @@ def _tanh_plain(query, q, depth, keys, at, tile, units, u0):  # noqa: ANN
 
 
 @inner
-def _four_inverses(a, b, e, f):  # noqa: ANN
+def _four_inverses(a, b, e, f):
     ab, ef = a * b, e * f
     inverse = fill(a, 1.0) / (ab * ef)
     ab, ef = inverse * ef, inverse * ab  # 1 / ab, 1 / ef
@@ -157,7 +157,7 @@ def _four_inverses(a, b, e, f):  # noqa: ANN
 @inner
 def tanh_back(
     query, q0, exps, x0, depth, keys, k0, tile, units, u0, fours, twos, g, g0, ld, rows, width, dq, dq0, dk, dk0, du
-):  # noqa: ANN  # fmt: skip
+):  # fmt: skip
     """From the scores' gradient g: dq[r, d] += Σ_c g v_d (1 - tanh²), dk[d, c] the same over r, and
     du[d, :] += Σ_r g (1 - tanh) / 2, a register for each unit, still to be summed.
 
@@ -241,7 +241,7 @@ def tanh_back(
 
 
 @inner
-def _back_fours(exps, x, depth, keys, at, tile, units, u, g, g0, ld, width, dq, dq0, dk, dk0, du, d):  # noqa: ANN
+def _back_fours(exps, x, depth, keys, at, tile, units, u, g, g0, ld, width, dq, dq0, dk, dk0, du, d):
     step = lanes(g)
     zero = fill(load(g, g0), 0.0)
     one = fill(zero, 1.0)
@@ -298,7 +298,7 @@ def _back_fours(exps, x, depth, keys, at, tile, units, u, g, g0, ld, width, dq, 
 @inner
 def _back_once(
     query, q, exps, x, d, keys, k0, e0, tile, units, u0, twos, g, g0, width, dq, dq0, dk, dk0, du
-):  # noqa: ANN  # fmt: skip
+):  # fmt: skip
     step = lanes(g)
     zero = fill(load(g, g0), 0.0)
     one, half = fill(zero, 1.0), fill(zero, 0.5)
@@ -321,7 +321,7 @@ def _back_once(
 
 
 @inner
-def gaussian_tile(query, q0, depth, keys, k0, tile, factor, s, s0, ld, rows, width):  # noqa: ANN
+def gaussian_tile(query, q0, depth, keys, k0, tile, factor, s, s0, ld, rows, width):
     """factor · ‖q - k‖², by differences: the expanded square would lose the digits of near neighbours."""
     for r in range(rows):
         for c in range(0, width, lanes(s)):
@@ -333,7 +333,7 @@ def gaussian_tile(query, q0, depth, keys, k0, tile, factor, s, s0, ld, rows, wid
 
 
 @inner
-def gaussian_back(query, q0, depth, keys, k0, tile, factor, g, g0, ld, rows, width, dq, dq0, dk, dk0):  # noqa: ANN
+def gaussian_back(query, q0, depth, keys, k0, tile, factor, g, g0, ld, rows, width, dq, dq0, dk, dk0):
     zero = fill(load(g, g0), 0.0)
     by = fill(zero, 2.0 * factor)
     for d in range(depth):
@@ -348,7 +348,7 @@ def gaussian_back(query, q0, depth, keys, k0, tile, factor, g, g0, ld, rows, wid
 
 
 @inner
-def exact_tile(query, q0, depth, keys, k0, tile, s, s0, ld, rows, width):  # noqa: ANN
+def exact_tile(query, q0, depth, keys, k0, tile, s, s0, ld, rows, width):
     """1 where all numbers are equal, else 0."""
     for r in range(rows):
         for c in range(0, width, lanes(s)):

@@ -7,9 +7,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
 
-from regard.backends.cpu.kernels.jit import inner
+from regard.backends.cpu.kernels.jit import inner, intrinsic
 from regard.backends.cpu.kernels.simd import (
     Vector,
     _function,
@@ -88,7 +87,7 @@ _ARTANH = _polynomial([1 / (2 * n + 1) for n in range(6)], [1 / (2 * n + 1) for 
 
 
 @inner
-def exp(x):  # noqa: ANN
+def exp(x):
     """2^n · exp(r) with |r| ≤ ln 2 / 2; exactly 0 below the range."""
     bounded = where(x > fill(x, _MOST(x)), fill(x, _MOST(x)), x)
     bounded = where(x < fill(x, _LEAST(x)), fill(x, _LEAST(x)), bounded)
@@ -115,7 +114,7 @@ def shift_right_signed(typing: Any, a: Any) -> Any:
 
 
 @inner
-def log(x):  # noqa: ANN
+def log(x):
     """Of positive numbers: e · ln 2 + 2 artanh((m - 1) / (m + 1)) with the fraction m near 1."""
     bits = as_bits(x)
     exponent = shift_right(bits, _DIGITS(x)) - whole_splat(_BIAS(x), bits)
@@ -130,7 +129,7 @@ def log(x):  # noqa: ANN
 
 
 @inner
-def tanh(x):  # noqa: ANN
+def tanh(x):
     """By a continued fraction near 0, where 1 - exp(-2x) would lose digits."""
     size, square, one = absolute(x), x * x, fill(x, 1.0)
     e = exp(size * fill(x, -2.0))
@@ -142,13 +141,13 @@ def tanh(x):  # noqa: ANN
 
 
 @inner
-def sigmoid(x):  # noqa: ANN
+def sigmoid(x):
     one = fill(x, 1.0)
     return one / (one + exp(fill(x, 0.0) - x))
 
 
 @inner
-def power(x, exponent):  # noqa: ANN
+def power(x, exponent):
     """x^exponent for x > 0, else 0."""
     zero = fill(x, 0.0)
     some = x > zero

@@ -17,7 +17,7 @@ NOTHING = -math.inf
 
 
 @entry
-def forward(p, groups, first_group, begin, end, to, scratch, spans):  # noqa: ANN
+def forward(p, groups, first_group, begin, end, to, scratch, spans):
     """Tasks begin..end, of `groups` groups for each batch element."""
     out, stat, weights = floats(to.out, scratch), floats(to.stat, scratch), floats(to.weights, scratch)
     value, columns = floats(p.value, scratch), words(p.columns)

@@ -8,16 +8,20 @@ import pickle
 import time
 from typing import Any
 
-from numba import njit
+from numba import njit as _njit
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
+from numba.extending import intrinsic as _intrinsic
 
 from regard.backends.cpu import store
 
 _FLAGS = {"nogil": True, "error_model": "numpy", "_nrt": False}
-inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_FLAGS)  # called by kernels only
+# numba's decorators change the arguments of what they decorate, which their types do not say.
+njit: Any = _njit
+intrinsic: Any = _intrinsic
+inner: Any = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_FLAGS)  # called by kernels only
 
 # A child that is forked while a thread compiles would wait for ever for a thread that it does not have.
 os.register_at_fork(

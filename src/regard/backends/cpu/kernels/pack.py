@@ -7,7 +7,7 @@ from regard.backends.cpu.kernels.jit import entry
 
 
 @entry
-def pack(source, n_k, depth, width, tile, tiles, exps, begin, end, to, most):  # noqa: ANN
+def pack(source, n_k, depth, width, tile, tiles, exps, begin, end, to, most):
     """Tiles begin..end of [.., n_k, width] into [.., tiles, depth, tile], behind each its e^(2k) if `exps`."""
     size = depth * tile * (2 if exps else 1)
     for task in range(begin, end):

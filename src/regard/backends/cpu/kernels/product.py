@@ -6,9 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
 
-from regard.backends.cpu.kernels.jit import inner
+from regard.backends.cpu.kernels.jit import inner, intrinsic
 from regard.backends.cpu.kernels.simd import (
     INDEX,
     REGISTERS,
@@ -98,7 +97,7 @@ _4, _4_1, _1, _1_1 = _micro(4, REGISTERS), _micro(4, 1), _micro(1, REGISTERS), _
 
 
 @inner
-def add_product(a, a0, a_row, a_sum, b, b0, b_sum, c, c0, c_row, rows, width, n, fresh):  # noqa: ANN
+def add_product(a, a0, a_row, a_sum, b, b0, b_sum, c, c0, c_row, rows, width, n, fresh):
     """C[r, x] += Σ_l A[r, l] · B[l, x] for `rows` rows, `width` columns (whole registers) and `n` terms.
     `x0` is where X begins in its flat array, `x_row` and `x_sum` the steps from row to row and term to term.
     `fresh`: C = A·B, whatever C held."""

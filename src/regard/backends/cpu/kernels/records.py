@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
+
+from regard.backends.cpu.kernels.jit import intrinsic
 
 # Addresses of flat arrays: of floats of the call's type, unless another is said.
 PROBLEM = np.dtype(
@@ -103,7 +104,7 @@ GRADIENTS = np.dtype(
 )
 
 
-def _array(builder: Any, context: Any, of: types.Array, address: Any) -> Any:
+def _array(builder: Any, context: Any, of: Any, address: Any) -> Any:
     array = context.make_array(of)(context, builder)
     size = ir.Constant(ir.IntType(64), 2**62)  # nobody looks
     context.populate_array(

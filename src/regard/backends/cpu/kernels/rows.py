@@ -26,7 +26,7 @@ NOTHING = -math.inf
 
 
 @inner
-def gate(x, x0, s, s0, width, own, gates, j0):  # noqa: ANN
+def gate(x, x0, s, s0, width, own, gates, j0):
     """s = σ(own + gates) · x"""
     for c in range(0, width, lanes(s)):
         dot = load(x, x0 + c)
@@ -34,7 +34,7 @@ def gate(x, x0, s, s0, width, own, gates, j0):  # noqa: ANN
 
 
 @inner
-def gate_back(x, x0, g, g0, width, own, gates, j0, to, t0):  # noqa: ANN
+def gate_back(x, x0, g, g0, width, own, gates, j0, to, t0):
     """g becomes the dot product's gradient; the gate's argument gets its own: for keys in `to`, summed for
     the query."""
     sum_ = fill(load(g, g0), 0.0)
@@ -50,7 +50,7 @@ def gate_back(x, x0, g, g0, width, own, gates, j0, to, t0):  # noqa: ANN
 
 
 @inner
-def add(s, s0, width, terms, t0):  # noqa: ANN
+def add(s, s0, width, terms, t0):
     for c in range(0, width, lanes(s)):
         store(s, s0 + c, load(s, s0 + c) + load(terms, t0 + c))
 
@@ -59,7 +59,7 @@ add_into = add  # and its way back: what all pairs of one distance share
 
 
 @inner
-def add_exactly(s, s0, width, terms, t0):  # noqa: ANN
+def add_exactly(s, s0, width, terms, t0):
     """The same where `terms` may end before a register does."""
     whole = width // lanes(s) * lanes(s)
     add(s, s0, whole, terms, t0)
@@ -68,14 +68,14 @@ def add_exactly(s, s0, width, terms, t0):  # noqa: ANN
 
 
 @inner
-def cap(s, s0, width, limit):  # noqa: ANN
+def cap(s, s0, width, limit):
     for c in range(0, width, lanes(s)):
         x = load(s, s0 + c)
         store(s, s0 + c, tanh(x / fill(x, limit)) * fill(x, limit))
 
 
 @inner
-def cap_back(s, s0, g, g0, width, limit):  # noqa: ANN
+def cap_back(s, s0, g, g0, width, limit):
     for c in range(0, width, lanes(s)):
         y = load(s, s0 + c)
         zero = fill(y, 0.0)
@@ -85,7 +85,7 @@ def cap_back(s, s0, g, g0, width, limit):  # noqa: ANN
 
 
 @inner
-def keep_range(s, s0, width, low, high):  # noqa: ANN
+def keep_range(s, s0, width, low, high):
     """-inf outside low ≤ c < high. What lies outside may never have been computed."""
     step = lanes(s)
     nothing = fill(load(s, s0), NOTHING)
@@ -102,7 +102,7 @@ def keep_range(s, s0, width, low, high):  # noqa: ANN
 
 
 @inner
-def keep_bits(s, s0, width, bits, b0):  # noqa: ANN
+def keep_bits(s, s0, width, bits, b0):
     """-inf where the byte is 0."""
     for c in range(0, width, lanes(s)):
         x = load(s, s0 + c)
@@ -110,7 +110,7 @@ def keep_bits(s, s0, width, bits, b0):  # noqa: ANN
 
 
 @inner
-def _uniform(row, columns, j, like):  # noqa: ANN
+def _uniform(row, columns, j, like):
     """The noise of core/noise.py, bit by bit: numbers between 0 and 1 in float32."""
     x = load_words(columns, j, like) ^ whole_splat(row, load_words(columns, j, like))
     x = x ^ shift_right(x, 16)
@@ -123,7 +123,7 @@ def _uniform(row, columns, j, like):  # noqa: ANN
 
 
 @inner
-def drop(w, w0, width, row, columns, j0, share):  # noqa: ANN
+def drop(w, w0, width, row, columns, j0, share):
     """Weights (or their gradients) whose number is below `share` become 0, the others grow by 1/(1-share)."""
     by = 1.0 / max(1.0 - share, 1e-38)
     for c in range(0, width, lanes(w)):
@@ -133,7 +133,7 @@ def drop(w, w0, width, row, columns, j0, share):  # noqa: ANN
 
 
 @inner
-def add_gumbel(s, s0, width, row, columns, j0, times):  # noqa: ANN
+def add_gumbel(s, s0, width, row, columns, j0, times):
     """Gumbel noise, `times` 1; or, to take it off again, -1."""
     for c in range(0, width, lanes(s)):
         x = load(s, s0 + c)

@@ -14,7 +14,9 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
-from numba.extending import intrinsic, lower_builtin, models, overload, register_model
+from numba.extending import lower_builtin, models, overload, register_model
+
+from regard.backends.cpu.kernels.jit import intrinsic
 
 
 def _register_bytes() -> int:
@@ -101,7 +103,7 @@ def _suffix(vector: ir.VectorType) -> str:
 def _operator(op: Any, of_floats: str, of_whole: str | None = None, sign: str | None = None) -> None:
     """`op` on two vectors of one type: an arithmetic instruction, or with `sign` a comparison."""
 
-    @infer_global(op)
+    @infer_global(op)  # type: ignore[misc]
     class _Template(AbstractTemplate):
         def generic(self, args: Any, kws: Any) -> Any:
             if len(args) == 2 and isinstance(args[0], Vector) and args[0] == args[1]:

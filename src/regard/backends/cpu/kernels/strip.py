@@ -33,13 +33,13 @@ NOTHING = -math.inf
 
 
 @inner
-def place(p, b, role):  # noqa: ANN
+def place(p, b, role):
     """Where batch element b begins in an array."""
     return longs(p.at)[b * ROLES + role]
 
 
 @inner
-def find_tiles(p, b, g, spans):  # noqa: ANN
+def find_tiles(p, b, g, spans):
     """The tiles that group g may see: (the first, how many). `spans` gets those of each four rows among them."""
     start, stop = g * p.rows, min((g + 1) * p.rows, p.n_r)
     fours = (stop - start + 3) // 4
@@ -71,13 +71,13 @@ def find_tiles(p, b, g, spans):  # noqa: ANN
 
 
 @inner
-def tile_of(p, g, first, k):  # noqa: ANN
+def tile_of(p, g, first, k):
     """Which tile stands at place k of the strip."""
     return longs(p.tiles)[longs(p.tiles_at)[g] + k] if p.listed else first + k
 
 
 @inner
-def copy_queries(p, b, start, rows, queries, exps):  # noqa: ANN
+def copy_queries(p, b, start, rows, queries, exps):
     """The queries of a group, and e^(2q) for tanh. Returns max |q|."""
     source = floats(p.query, queries)
     size, most = rows * p.depth, queries[0] * 0
@@ -92,13 +92,13 @@ def copy_queries(p, b, start, rows, queries, exps):  # noqa: ANN
 
 
 @inner
-def in_range(most, of_tile, terms, itemsize):  # noqa: ANN
+def in_range(most, of_tile, terms, itemsize):
     """Whether the product of so many 1 + e^(2|q| + 2|k|) is a number."""
     return (most + of_tile) * terms <= (44.0 if itemsize == 4 else 352.0)
 
 
 @inner
-def score(p, b, g, first, count, spans, queries, exps, most, x, s):  # noqa: ANN
+def score(p, b, g, first, count, spans, queries, exps, most, x, s):
     """The scores of group g in the strip s; x takes the dot products that a gate still multiplies."""
     start = g * p.rows
     rows = min(p.rows, p.n_r - start)
@@ -140,7 +140,7 @@ def score(p, b, g, first, count, spans, queries, exps, most, x, s):  # noqa: ANN
 
 
 @inner
-def _finish(p, b, g, r, first, begin, end, x, s):  # noqa: ANN
+def _finish(p, b, g, r, first, begin, end, x, s):
     """From the content's score of row r to the score: gate, bias, cap, mask, noise."""
     row = g * p.rows + r
     i = longs(p.position)[row]
@@ -181,7 +181,7 @@ def _finish(p, b, g, r, first, begin, end, x, s):  # noqa: ANN
 
 
 @inner
-def perturb(p, b, g, r, first, begin, end, s, times):  # noqa: ANN
+def perturb(p, b, g, r, first, begin, end, s, times):
     for k in range(begin, end):
         j = tile_of(p, g, first, k) * p.tile
         noise = words(p.gumbel)[b * p.n_r + g * p.rows + r]
@@ -189,7 +189,7 @@ def perturb(p, b, g, r, first, begin, end, s, times):  # noqa: ANN
 
 
 @inner
-def rows_seeing(spans, k, rows):  # noqa: ANN
+def rows_seeing(spans, k, rows):
     """The rows of a group from the first to the last that sees the tile at place k."""
     begin, end = rows, 0
     for f in range((rows + 3) // 4):

@@ -17,7 +17,7 @@ NOTHING = -math.inf
 
 
 @inner
-def greatest(s, start, stop):  # noqa: ANN
+def greatest(s, start, stop):
     """The largest of s[start:stop], -inf if there is none; NaN may be passed over."""
     best = fill(load(s, start), NOTHING)
     for c in range(start, stop, lanes(s)):
@@ -27,7 +27,7 @@ def greatest(s, start, stop):  # noqa: ANN
 
 
 @inner
-def exponentials(s, start, stop, w, to, shift, factor):  # noqa: ANN
+def exponentials(s, start, stop, w, to, shift, factor):
     """w = exp((s - shift) · factor), and their sum."""
     step = lanes(s)
     sum_ = fill(load(s, start), 0.0)
@@ -40,7 +40,7 @@ def exponentials(s, start, stop, w, to, shift, factor):  # noqa: ANN
 
 
 @inner
-def first_place(s, start, stop, value):  # noqa: ANN
+def first_place(s, start, stop, value):
     for c in range(start, stop):
         if s[c] == value:
             return c
@@ -48,7 +48,7 @@ def first_place(s, start, stop, value):  # noqa: ANN
 
 
 @inner
-def _gather(s, start, stop, least, near):  # noqa: ANN
+def _gather(s, start, stop, least, near):
     """The scores above `least`, side by side in `near`, filled up to whole registers with -inf; how many."""
     step, count = lanes(s), 0
     bound = fill(load(s, start), least)
@@ -64,7 +64,7 @@ def _gather(s, start, stop, least, near):  # noqa: ANN
 
 
 @inner
-def _power_sums(near, count, top, scale, tau, exponent):  # noqa: ANN
+def _power_sums(near, count, top, scale, tau, exponent):
     """Σ z₊^p and Σ z₊^(p-1) with z = (s - top)·scale - tau."""
     zero = fill(load(near, 0), 0.0)
     sums, slopes = zero, zero
@@ -85,7 +85,7 @@ def _power_sums(near, count, top, scale, tau, exponent):  # noqa: ANN
 
 
 @inner
-def threshold(near, count, top, alpha):  # noqa: ANN
+def threshold(near, count, top, alpha):
     """τ in [-1, 0] with Σ [(α-1)(s - top) - τ]₊^(1/(α-1)) = 1.
 
     The sum falls with τ and is convex for α ≤ 2, so Newton's steps from below never overshoot. For larger
@@ -116,7 +116,7 @@ def threshold(near, count, top, alpha):  # noqa: ANN
 
 
 @inner
-def weigh(s, start, stop, kind, number, sink, near, stat, row):  # noqa: ANN
+def weigh(s, start, stop, kind, number, sink, near, stat, row):
     """Replace the scores s[start:stop] of one row by weights; returns what they are still to be multiplied by."""
     step = lanes(s)
     if kind == SOFTMAX:
@@ -129,7 +129,7 @@ def weigh(s, start, stop, kind, number, sink, near, stat, row):  # noqa: ANN
         sum_ = exponentials(s, start, stop, s, start, top, 1.0) + math.exp(sink - top)
         stat[2 * row], stat[2 * row + 1] = top, 1.0 / sum_
         return 1.0 / sum_
-    if kind == IDENTITY or kind == RELU or kind == SIGMOID:
+    if kind in (IDENTITY, RELU, SIGMOID):
         zero = fill(load(s, start), 0.0)
         nothing, bias = fill(zero, NOTHING), fill(zero, number)
         for c in range(start, stop, step):
@@ -159,7 +159,7 @@ def weigh(s, start, stop, kind, number, sink, near, stat, row):  # noqa: ANN
 
 
 @inner
-def entmax_weights(s, start, stop, w, to, alpha, top, tau):  # noqa: ANN
+def entmax_weights(s, start, stop, w, to, alpha, top, tau):
     """The weights, given the threshold, and what they are to be multiplied by for a sum of 1."""
     zero = fill(load(s, start), 0.0)
     sum_, p = zero, 1.0 / (alpha - 1.0)
@@ -178,7 +178,7 @@ def entmax_weights(s, start, stop, w, to, alpha, top, tau):  # noqa: ANN
 
 
 @inner
-def weigh_again(s, start, stop, w, kind, number, sink, stat, row):  # noqa: ANN
+def weigh_again(s, start, stop, w, kind, number, sink, stat, row):
     """The final weights of a row from its scores, into w[start:stop]; s is kept."""
     step = lanes(s)
     zero = fill(load(s, start), 0.0)
@@ -191,7 +191,7 @@ def weigh_again(s, start, stop, w, kind, number, sink, stat, row):  # noqa: ANN
     elif kind == ENTMAX:
         if first != NOTHING:
             by = entmax_weights(s, start, stop, w, start, number, first, second)
-    elif kind == HARD or kind == GUMBEL:
+    elif kind in (HARD, GUMBEL):
         top = greatest(s, start, stop)
         for c in range(start, stop, step):
             store(w, c, zero)
@@ -219,7 +219,7 @@ def weigh_again(s, start, stop, w, kind, number, sink, stat, row):  # noqa: ANN
 
 
 @inner
-def scores_gradient(s, w, g, start, stop, kind, number):  # noqa: ANN
+def scores_gradient(s, w, g, start, stop, kind, number):
     """g: from the gradient of the weights to the gradient of the scores, in place.
     Returns Σ w·g, what a sink needs."""
     step = lanes(s)
@@ -232,7 +232,7 @@ def scores_gradient(s, w, g, start, stop, kind, number):  # noqa: ANN
             all_ = exponentials(s, start, stop, w, start, top, 1.0 / number)
             for c in range(start, stop, step):
                 store(w, c, load(w, c) * fill(zero, 1.0 / all_))
-    if kind == SOFTMAX or kind == GUMBEL:
+    if kind in (SOFTMAX, GUMBEL):
         for c in range(start, stop, step):
             sum_ = sum_ + load(w, c) * load(g, c)
         mean = total(sum_)
