@@ -4,79 +4,17 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 
-import entmax
 import pytest
 import torch
 from torch import Tensor, nn
 
-from regard import attention, normalizers, scores
-from tests.mechanisms import HEADS, NORMALIZERS, SCORES, D, Row, ids, laplace, normalizer, score
+from regard import attention
+from tests.eager import eager_score, eager_weights
+from tests.mechanisms import HEADS, NORMALIZERS, SCORES, D, Row, ids, normalizer, score
 
 HALVES = [torch.float16, torch.bfloat16]
 N = 48
 DOTS = [row for row in SCORES if row.name.split(",")[0] in ("dot", "scaled dot", "bilinear", "alibi", "relative bias")]
-
-
-# The same formulas as anyone would write them, each step in the type of its inputs.
-
-
-def eager_score(s: object, q: Tensor, k: Tensor) -> Tensor:
-    def own(name: str) -> Tensor:
-        return getattr(s, name).to(q.dtype)
-
-    def each_pair(q: Tensor, k: Tensor, combine: Callable) -> Tensor:
-        return combine(q[..., :, None, :], k[..., None, :, :])
-
-    match s:
-        case scores.SoftCap():
-            return s.cap * torch.tanh(eager_score(s.score, q, k) / s.cap)
-        case scores.ScaledDot():
-            return q @ k.mT * s.factor(q.shape[-1])
-        case scores.Bilinear():
-            return q @ own("weight") @ k.mT
-        case scores.Dot():
-            return q @ k.mT
-        case scores.Additive():
-            hidden = each_pair(q @ own("w_q"), k @ own("w_k"), torch.add) + own("b")[..., None, :]
-            return (torch.tanh(hidden) @ own("v")[..., None, :, None]).squeeze(-1)
-        case scores.TanhSum():
-            return torch.tanh(each_pair(q, k, torch.add)) @ own("v")
-        case scores.Gated():
-            W_q, W_k = own("gate")[..., :D, :], own("gate")[..., D:, :]
-            return torch.sigmoid(q @ W_q + (k @ W_k).mT) * (q @ k.mT)
-        case scores.Gaussian():
-            return -each_pair(q, k, torch.sub).square().sum(-1) / (2 * s.sigma**2)
-        case scores.Exact():
-            return each_pair(q, k, torch.eq).all(-1).to(q.dtype)
-        case scores.Score():  # a score with a bias
-            distance = torch.arange(N) - torch.arange(N)[:, None]
-            if isinstance(s.bias, scores.Alibi):
-                bias = -s.bias.slopes * distance.abs()
-            else:
-                bias = s.bias.table[:, distance.clamp(-2, 2) + 2]
-            return eager_score(s.score, q, k) + bias.to(q.dtype)
-    return laplace(q, k)
-
-
-def eager_weights(n: nn.Module, s: Tensor) -> Tensor:
-    match n:
-        case normalizers.Softmax(sink=None):
-            return torch.softmax(s, -1)
-        case normalizers.Softmax():
-            return torch.softmax(torch.cat([s, n.sink.to(s.dtype).expand(*s.shape[:-1], 1)], -1), -1)[..., :-1]
-        case normalizers.Identity():
-            return s
-        case normalizers.ReLU():
-            return s.relu()
-        case normalizers.Sigmoid():
-            return torch.sigmoid(s + n.bias)
-        case normalizers.Sparsemax():
-            return entmax.sparsemax(s, dim=-1)
-        case normalizers.Entmax(alpha=1.5):
-            return entmax.entmax15(s, dim=-1)
-        case normalizers.Entmax():
-            return entmax.entmax_bisect(s, alpha=n.alpha, dim=-1)
-    return nn.functional.one_hot(s.argmax(-1), N).to(s.dtype)  # hard, and gumbel hard in evaluation
 
 
 def errors(attend: Callable, inputs: list[Tensor], exact: list[Tensor]) -> list[Tensor]:
