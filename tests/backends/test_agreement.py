@@ -290,7 +290,8 @@ def test_explain_names_the_choice() -> None:
     assert explain(*problem()).backend == "sdpa"
     assert explain(*problem(), score=scores.Gaussian()).backend == "reference"
     large = (torch.empty(1, 2048, 4),) * 3
-    assert explain(*large, score=scores.Gaussian()).backend == "chunked"
+    assert explain(*large, score=scores.Gaussian()).backend == "cpu"
+    assert explain(*large, score=lambda q, k: -torch.cdist(q, k)).backend == "chunked"  # no kernel knows it
     assert "numbers at once" in explain(*large, score=scores.Gaussian()).refusals["reference"]
     asked = explain(*problem(), backend="chunked")
     assert asked.backend == "chunked"

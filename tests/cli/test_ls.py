@@ -24,7 +24,7 @@ def test_the_answer_is_the_backends_own(regard, monkeypatch):
     monkeypatch.setattr(BACKENDS["chunked"], "why_not", lambda *_: "it is Sunday")
     ran = regard("ls")
     assert "chunked refuses, because\n  it is Sunday\n" in ran.out
-    assert "scr" not in ran.out
+    assert "hr" not in ran.out
 
 
 def test_the_table_fits_a_terminal(regard):

@@ -34,6 +34,14 @@ def whole(tmp_path_factory):
     return folder / "run"
 
 
+@pytest.fixture(autouse=True)
+def _heard():
+    """A shell that starts the tests in the background has SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class Signal:
     """Sends a signal to this process at each of these batches, counted over all sittings."""
 

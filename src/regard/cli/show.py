@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +17,7 @@ from regard.nn.vectors import read_vectors
 from regard.see.figure import FORMATS, save
 from regard.see.page import THEMES, save_page
 from regard.see.terminal import heatmap
+from regard.tasks.silence import silent
 
 
 def show(
@@ -65,8 +65,8 @@ def show(
 
 def _look_up(path: Path, words: list[str]) -> Known:
     """The vector of each word as it is written, or in small letters."""
-    logging.getLogger("regard.nn.vectors").setLevel(logging.ERROR)  # what is missing is said below
-    found = read_vectors(path, [*words, *map(str.lower, words)])
+    with silent("regard.nn.vectors"):  # what is missing is said below
+        found = read_vectors(path, [*words, *map(str.lower, words)])
     missing = [word for word in words if word not in found and word.lower() not in found]
     if missing:
         raise InputError(f"{path}: has no vector for {', '.join(missing)}; leave these words out, or --vectors")

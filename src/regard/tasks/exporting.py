@@ -7,10 +7,8 @@ of a text and an answer of logits: its metadata has the task, the labels and the
 from __future__ import annotations
 
 import json
-import logging
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.core.shapes import InputError, MissingError
+from regard.tasks.atomic import make_folder, write_whole
 from regard.tasks.model import Trained
+from regard.tasks.silence import silent
 from regard.tasks.task import Task
 from regard.tasks.tokenizers import BOS, EOS, MASK, PAD, SPECIAL, UNK
 
@@ -96,8 +96,12 @@ def export(trained: Trained, path: Path) -> Exported:
         )
     assert program is not None
     program.model.metadata_props.update(described(task))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    program.save(path)
+    try:
+        whole = program.model_proto.SerializeToString()
+    except ValueError:  # of a protocol that stops at 2 GiB
+        raise InputError(f"{path}: the model is larger than the 2 GiB that one ONNX file can hold") from None
+    make_folder(path.parent)
+    write_whole(path, whole)
     return Exported(path, tuple(example), _difference(path, network, given))
 
 
@@ -142,20 +146,6 @@ def described(task: Task) -> dict[str, str]:
         "regard.special": json.dumps({"pad": PAD, "bos": BOS, "eos": EOS, "unk": UNK, "mask": MASK}),
         "tokenizer.json": task.tokenizer.to_json(),
     }
-
-
-@contextmanager
-def silent(*names: str) -> Iterator[None]:
-    """These loggers say nothing for a while."""
-    loggers = [logging.getLogger(name) for name in names]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)
 
 
 @torch.no_grad()
