@@ -31,9 +31,9 @@ def eager_score(s: object, q: Tensor, k: Tensor) -> Tensor:
             return q @ k.mT
         case scores.Additive():
             hidden = each_pair(q @ own("w_q"), k @ own("w_k"), torch.add) + own("b")[..., None, :]
-            return (torch.tanh(hidden) @ own("v")[..., None, :, None]).squeeze(-1)
+            return tanh_sum(hidden, own("v"))
         case scores.TanhSum():
-            return torch.tanh(each_pair(q, k, torch.add)) @ own("v")
+            return tanh_sum(each_pair(q, k, torch.add), own("v"))
         case scores.Gated():
             W_q, W_k = own("gate").split(q.shape[-1], dim=-2)
             return torch.sigmoid(q @ W_q + (k @ W_k).mT) * (q @ k.mT)
@@ -50,6 +50,11 @@ def eager_score(s: object, q: Tensor, k: Tensor) -> Tensor:
                 bias = s.bias.table[:, distance.clamp(-2, 2) + 2]
             return eager_score(s.score, q, k) + bias.to(q.dtype)
     return laplace(q, k)
+
+
+def tanh_sum(hidden: Tensor, v: Tensor) -> Tensor:
+    units = torch.tanh(hidden)
+    return units @ v if v.ndim == 1 else (units @ v[:, None, :, None]).squeeze(-1)  # the second: its own for each head
 
 
 def eager_weights(n: nn.Module, s: Tensor, noise: Tensor | None = None) -> Tensor:
@@ -72,7 +77,7 @@ def eager_weights(n: nn.Module, s: Tensor, noise: Tensor | None = None) -> Tenso
         case normalizers.Entmax():
             return entmax.entmax_bisect(s, alpha=n.alpha, dim=-1)
         case normalizers.GumbelHard() if noise is not None:
-            s = s - (-noise.to(s.dtype).log()).log()
+            s = s - (-noise.log()).log().to(s.dtype)  # 16 bits are too few for what is drawn near 1
             soft = torch.softmax(s / n.temperature, -1)
             return one_hot(s) + soft - soft.detach()
     return one_hot(s)  # hard, and gumbel hard in evaluation

@@ -12,6 +12,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.nn.functional import scaled_dot_product_attention
 
 from regard import attention, masks, normalizers, scores
+from tests.kinks import distance_to_a_kink
 from tests.mechanisms import HEADS, NORMALIZERS, SCORES, D, Row, ids, normalizer, score
 
 SMOOTH = [row for row in NORMALIZERS if row.name not in ("hard", "gumbel hard")]
@@ -24,28 +25,13 @@ def tensors(seed: int, *widths: int) -> list[Tensor]:
     return [torch.randn(1, HEADS, 3, d, dtype=torch.float64, generator=generator) for d in widths]
 
 
-def distance_to_a_kink(name: str, s: Tensor) -> float:
-    """How far the scores are from where the weights of this normalizer have no derivative."""
-    s = s[..., :2, :]  # the last row is empty
-    if name == "relu":
-        return s.abs().min().item()
-    if name == "sparsemax" or name.startswith("entmax"):
-        alpha = 2.0 if name == "sparsemax" else float(name.split()[1])
-        weights = normalizers.Entmax(alpha)(s, ALLOWED[:2])
-        # Inside the support z - τ = w^(α-1); any key inside thus tells τ to those outside.
-        z = (alpha - 1) * s
-        tau = torch.where(weights > 0, z - weights ** (alpha - 1), -math.inf).amax(-1, keepdim=True)
-        return (z - tau).abs()[ALLOWED[:2].expand_as(z)].min().item()
-    return math.inf
-
-
 def away_from_kinks(of_score: Row, of_normalizer: Row) -> list[Tensor]:
     for seed in count():
         query, key, value = tensors(seed, D, D, 1)
         apart = (query[..., :, None, :] - key[..., None, :, :]).abs().min()  # `own function` is kinked at 0
         given = score(of_score)(query, key).detach()
         constant = of_score.name == "exact"  # 0 everywhere: no input moves it towards a kink
-        if constant or (apart > 1e-3 and distance_to_a_kink(of_normalizer.name, given) > MARGIN):
+        if constant or (apart > 1e-3 and distance_to_a_kink(normalizer(of_normalizer), given, ALLOWED).min() > MARGIN):
             return [x.requires_grad_() for x in (query, key, value)]
 
 
