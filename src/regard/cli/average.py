@@ -37,9 +37,8 @@ def average(
         raise InputError(f"{out}: not empty; expected a new folder")
     network = task.network(embedding=model.blank(task))
     network.load_state_dict(mean_of(run / CHECKPOINTS, last))
-    model.save(out, model.Trained(task, network.eval(), out))
     card = run / model.CARD
-    about = card.read_text(encoding="utf-8") if card.is_file() else f"# {out.name}\n"
+    about = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else f"# {out.name}\n"
     note = f"\nThese weights are the mean of the checkpoints at steps {', '.join(map(str, steps[-last:]))}; figures above are of the run.\n"
-    (out / model.CARD).write_text(about + note, encoding="utf-8")
+    model.save(out, model.Trained(task, network.eval(), out), card=about + note)
     print(f"{out}: the mean of steps {', '.join(map(str, steps[-last:]))} of {run}")

@@ -46,6 +46,7 @@ def evaluate(
     """
     from regard import pretrained
     from regard.cli.watching import counting
+    from regard.tasks.atomic import write_whole
     from regard.tasks.measuring import measure
 
     trained = pretrained.load(model).to(device_of(device))
@@ -66,7 +67,7 @@ def evaluate(
             report=report,
         )
     if answers is not None:
-        answers.write_text("".join(f"{shown(text)}\n" for text in measured.answers), encoding="utf-8")
+        write_whole(answers, "".join(f"{shown(text)}\n" for text in measured.answers).encode())
     if as_json:
         print(json.dumps({"model": model, "task": trained.task.name, **measured.figures}))
     else:

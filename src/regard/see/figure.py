@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from regard.see.fonts import families
 from regard.see.labels import visible
 from regard.see.palette import CIVIDIS, SIGNED, Colour, ink, weigh_colour
 from regard.see.picture import Picture
+from regard.tasks.atomic import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,11 +69,17 @@ def save(picture: Picture, path: str | Path, kind: str = "matrix", *, theme: str
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise InputError(f"{path}: a figure is {', '.join(FORMATS)}, not {path.suffix or 'without an ending'}")
-    drawn = figure(picture, kind, theme=theme)
-    undated = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[path.suffix.lower()]
-    with _matplotlib(picture, theme):
-        drawn.savefig(path, dpi=dpi, metadata=undated)
+    write_whole(path, encoded(picture, path.suffix[1:].lower(), kind, theme=theme, dpi=dpi))
     return path
+
+
+def encoded(picture: Picture, form: str, kind: str = "matrix", *, theme: str = "light", dpi: int = 200) -> bytes:
+    """What `save` writes, as "png", "svg" or "pdf"."""
+    made, written = figure(picture, kind, theme=theme), BytesIO()
+    undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
+    with _matplotlib(picture, theme):
+        made.savefig(written, format=form, dpi=dpi, metadata=undated)
+    return written.getvalue()
 
 
 @contextmanager

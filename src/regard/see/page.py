@@ -16,6 +16,7 @@ from regard.core.shapes import InputError, MissingError
 from regard.see.payload import pack
 from regard.see.picture import Picture
 from regard.see.terminal import heatmap
+from regard.tasks.atomic import write_whole
 
 THEMES = ("auto", "light", "dark")
 START = """
@@ -53,7 +54,7 @@ def page(picture: Picture, *, theme: str = "auto") -> str:
 def save_page(picture: Picture, path: str | Path, *, theme: str = "auto") -> Path:
     """Write the page to a file, to be opened by any browser, offline."""
     path = Path(path)
-    path.write_text(page(picture, theme=theme), encoding="utf-8")
+    write_whole(path, page(picture, theme=theme).encode())
     return path
 
 

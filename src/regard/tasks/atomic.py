@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,25 +23,37 @@ CURES = {
     errno.EROFS: "choose a folder that can be written to",
     errno.EACCES: "choose a folder that you may write to",
     errno.EPERM: "choose a folder that you may write to",
+    errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
+    errno.ENOENT: "make the folder first",
+    errno.EISDIR: "a folder has this name; choose another",
+    errno.ENOTEMPTY: "there is something there already; choose a new folder",
+    errno.ENOTDIR: "a file is in its way; choose another place",
 }
 
 WRITING, REMOVING = LEFTOVERS = (".writing-", ".removing-")
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file; what stood there before stays until the new one is on the disk."""
-    temporary = path.parent / f"{WRITING}{token_hex(8)}"
+    """Write a file; what stood there before stays until the new one is on the disk. A link is followed, the mode of
+    the file that was there is kept; a device or a pipe is written to, since nothing can stand in its place."""
     try:
-        _write(temporary, data)
-        os.replace(temporary, path)
-        sync_folder(path.parent)
+        real = Path(os.path.realpath(path))
+        before = real.stat() if real.exists() else None
+        if before is not None and not (stat.S_ISREG(before.st_mode) or stat.S_ISDIR(before.st_mode)):
+            real.write_bytes(data)
+            return
+        temporary = real.parent / f"{WRITING}{token_hex(8)}"
+        try:
+            _write(temporary, data, before and stat.S_IMODE(before.st_mode))
+            os.replace(temporary, real)
+            sync_folder(real.parent)
+        finally:
+            with suppress(OSError):  # after the rename there is nothing left to remove
+                temporary.unlink()
     except OSError as error:
         raise InputError(
             f"{path}: not written: {error.strerror or error}; {cure(error)}: what was there before is intact"
         ) from error
-    finally:
-        with suppress(OSError):  # after the rename there is nothing left to remove
-            temporary.unlink()
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
@@ -100,9 +113,11 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: bytes, mode: int | None = None) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
+        if mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(descriptor, mode)
         rest = memoryview(data)
         while rest:  # a single call may write less than all, and at most 2 GiB
             rest = rest[os.write(descriptor, rest) :]

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from regard.core.shapes import InputError, MissingError
 from regard.nn.embeddings import Pretrained
 from regard.tasks import tokenizers
-from regard.tasks.atomic import make_folder, write_whole
+from regard.tasks.atomic import cure, make_folder, write_folder, write_whole
 from regard.tasks.config import Model, Range
 from regard.tasks.config import resolve as resolve_config
 from regard.tasks.task import Answer, Attended, Options, Task
@@ -61,24 +61,37 @@ class Trained:
 def describe(folder: Path, task: Task) -> None:
     """Everything but the weights."""
     make_folder(folder)
-    task.tokenizer.save(folder / tokenizers.FILE)
+    for name, data in _described(task).items():
+        write_whole(folder / name, data)
+
+
+def save_weights(folder: Path, state: Mapping[str, Tensor]) -> None:
+    write_whole(folder / WEIGHTS, _serialized(state))
+
+
+def save(folder: Path | str, trained: Trained, half: bool = False, card: str = "") -> None:
+    """A new folder, there whole or not at all; its weights in float16 if `half`."""
+    folder = Path(folder)
+    files = {**_described(trained.task), WEIGHTS: _serialized(trained.network.state_dict(), half)}
+    try:
+        make_folder(folder.parent)
+        write_folder(folder, {**files, **({CARD: card.encode()} if card else {})})
+    except OSError as error:
+        raise InputError(f"{folder}: not written: {error.strerror or error}; {cure(error)}") from error
+
+
+def _described(task: Task) -> dict[str, bytes]:
     state = {"format": FORMAT, "task": task.name, "model": asdict(task.model), **task.state()}
-    write_whole(folder / CONFIG, (json.dumps(state, indent=1, ensure_ascii=False) + "\n").encode())
+    config = json.dumps(state, indent=1, ensure_ascii=False) + "\n"
+    return {tokenizers.FILE: task.tokenizer.to_json().encode(), CONFIG: config.encode()}
 
 
-def save_weights(folder: Path, state: Mapping[str, Tensor], half: bool = False) -> None:
-    """The weights, in float16 if `half`."""
+def _serialized(state: Mapping[str, Tensor], half: bool = False) -> bytes:
     own = {
         name: (tensor.half() if half and tensor.is_floating_point() else tensor).detach().cpu().contiguous().clone()
         for name, tensor in state.items()
     }
-    write_whole(folder / WEIGHTS, _safetensors().torch.save(own))
-
-
-def save(folder: Path | str, trained: Trained, half: bool = False) -> None:
-    folder = Path(folder)
-    describe(folder, trained.task)
-    save_weights(folder, trained.network.state_dict(), half)
+    return _safetensors().torch.save(own)
 
 
 def load(path: Path | str) -> Trained:

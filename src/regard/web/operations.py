@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import tempfile
 import threading
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from regard import __version__
@@ -16,7 +14,7 @@ from regard.cli.sentence import MASKS, take
 from regard.cli.walk import as_json
 from regard.core.shapes import InputError
 from regard.mechanisms import NORMALIZERS, SCORES, Named, formula, make_normalizer, make_score
-from regard.see.figure import LABELS, save
+from regard.see.figure import LABELS, encoded
 from regard.see.page import page
 from regard.see.payload import pack
 from regard.see.picture import Picture
@@ -116,9 +114,9 @@ def drawn(picture: Picture | None, form: str, theme: str) -> bytes:
     if picture.view == "alignment":
         picture = picture.only(0)
         kind = "alignment" if max(picture.weights.shape[1:]) <= LABELS else "matrix"
-    with _alone, tempfile.TemporaryDirectory(prefix="regard-") as folder:
+    with _alone:
         try:
-            return save(picture, Path(folder) / f"picture.{form}", kind, theme=theme).read_bytes()
+            return encoded(picture, form, kind, theme=theme)
         except InputError as error:
             raise UnableError(str(error)) from None
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard.core.shapes import InputError
-from regard.tasks.atomic import make_folder, write_folder
+from regard.tasks.atomic import cure, make_folder, write_folder
 from regard.tasks.corpora import LANGUAGES, SOURCE, realiser
 from regard.tasks.corpora.meaning import Realised, links, sure
 from regard.tasks.corpora.sampling import SPLITS, sentences
@@ -47,7 +47,10 @@ def write(folder: Path, seed: int, count: int, languages: Sequence[str] = tuple(
     for split, plain in stories(seed, count).items():
         files[f"stories.{split}.txt"] = [example.text for example in plain]
     make_folder(folder.parent)
-    write_folder(folder, {name: ("\n".join(lines) + "\n").encode() for name, lines in files.items()})
+    try:
+        write_folder(folder, {name: ("\n".join(lines) + "\n").encode() for name, lines in files.items()})
+    except OSError as error:
+        raise InputError(f"{folder}: not written: {error.strerror or error}; {cure(error)}") from error
     return {name: len(lines) for name, lines in files.items()}
 
 
