@@ -334,7 +334,7 @@ def test_a_tokenizer_of_another_hand(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not written: No such file or directory; see to the folder"):
+    with pytest.raises(InputError, match="not written: No such file or directory; make the folder first"):
         TRAINED["word", False].save(tmp_path / "none" / "tokenizer.json")
 
 

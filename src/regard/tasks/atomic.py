@@ -51,9 +51,8 @@ def write_whole(path: Path, data: bytes) -> None:
             with suppress(OSError):  # after the rename there is nothing left to remove
                 temporary.unlink()
     except OSError as error:
-        raise InputError(
-            f"{path}: not written: {error.strerror or error}; {cure(error)}: what was there before is intact"
-        ) from error
+        intact = ": what was there before is intact" if os.path.lexists(path) else ""
+        raise InputError(f"{path}: not written: {error.strerror or error}; {cure(error)}{intact}") from error
 
 
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import os
+import stat
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
@@ -65,6 +66,22 @@ def read_lines(path: PathLike) -> Iterator[Line]:
         raise InputError(f"{path}: the file is empty")
 
 
+def read_small(path: PathLike, most: int, expected: str) -> bytes:
+    """All bytes of a file that is not large. Not of a pipe or a device, which might be waited for, or never end."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InputError(f"{path}: is no file; {expected}")
+        with open(path, "rb") as file:
+            raw = file.read(most + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; {expected}") from None
+    except ValueError:  # a name with NUL in it
+        raise InputError(f"{ascii(os.fspath(path))}: no file can have this name; {expected}") from None
+    if len(raw) > most:
+        raise InputError(f"{path}: larger than {most >> 20} MiB; {expected}")
+    return raw
+
+
 def nonempty(path: PathLike, examples: Iterable[Example], what: str) -> Iterator[Example]:
     """The same examples; a file that has none is an error."""
     none = True
@@ -87,9 +104,9 @@ def among(name: str, names: Collection[str], what: str, line: Line, most: int = 
         raise line.error(f"unknown {what} {shown(name)}; expected one of {listed}")
 
 
-def shown(text: str) -> str:
+def shown(text: str, most: int = 40) -> str:
     """As it may stand in a message: short, with what cannot be seen written out."""
-    return ascii(text[:40]) if any(not c.isprintable() for c in text[:40]) else repr(text[:40])
+    return ascii(text[:most]) if any(not c.isprintable() for c in text[:most]) else repr(text[:most])
 
 
 def _line(path: PathLike, row: int, byte: int, content: bytes) -> Line:

@@ -18,6 +18,7 @@ from regard.tasks import tokenizers
 from regard.tasks.atomic import cure, make_folder, write_folder, write_whole
 from regard.tasks.config import Model, Range
 from regard.tasks.config import resolve as resolve_config
+from regard.tasks.files import read_small, shown
 from regard.tasks.task import Answer, Attended, Options, Task
 from regard.tasks.writing import Aligner, Writing
 
@@ -197,14 +198,18 @@ def _read_weights(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[s
             for name in {**shapes, **found}:
                 if shapes.get(name) != found.get(name):
                     raise InputError(
-                        f"{path}: {name[:80]} is {_shape(found.get(name))}, {CONFIG} says {_shape(shapes.get(name))}; "
+                        f"{path}: {shown(name)} is {_shape(found.get(name))}, {CONFIG} says {_shape(shapes.get(name))}; "
                         f"the two files are not of one model"
                     )
-            return {name: opened.get_tensor(name) for name in shapes}
+            tensors = {name: opened.get_tensor(name) for name in shapes}
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; expected the weights of a model") from None
     except safetensors.SafetensorError as error:
-        raise InputError(f"{path}: not a whole safetensors file: {error}") from None
+        raise InputError(f"{path}: not a whole safetensors file: {shown(str(error), 200)}") from None
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise InputError(f"{path}: {name} holds numbers that are not finite; the file is damaged, restore it")
+    return tensors
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:
@@ -212,14 +217,9 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
+    raw = read_small(path, MOST, f"expected the {CONFIG} of a model")
     try:
-        with open(path, "rb") as file:
-            raw = file.read(MOST + 1)
-        if len(raw) > MOST:
-            raise InputError(f"{path}: larger than 1 MiB; expected the {CONFIG} of a model")
         state = json.loads(raw)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; expected the {CONFIG} of a model") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not JSON: {error}") from None
     if not isinstance(state, dict):

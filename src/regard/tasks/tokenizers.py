@@ -16,7 +16,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from regard.core.shapes import InputError, MissingError
 from regard.tasks.atomic import write_whole
+from regard.tasks.files import read_small, shown
 from regard.tasks.spelling import SURROGATES, Spans, original, spell
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ PAD, BOS, EOS, UNK, MASK = range(5)
 SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>", "<mask>")
 BYTES = 256
 FILE = "tokenizer.json"
+MOST = 1 << 28  # bytes of it
 
 
 @dataclass(frozen=True)
@@ -211,20 +213,44 @@ def load(path: str | os.PathLike[str]) -> Tokenizer:
     """From the file that `save` wrote, or from the folder that holds it."""
     library, path = _library(), _file(path)
     expected = "expected a tokenizer.json that regard wrote"
+    raw = read_small(path, MOST, expected)
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}; {expected}") from None
+        text = raw.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}; {expected}") from None
     try:
         inner = library.Tokenizer.from_str(text)
     except Exception as error:  # the library has no class of its own for this
-        raise InputError(f"{path}: {error}; {expected}") from None
-    found = tuple(inner.id_to_token(id) for id in range(len(SPECIAL)))
-    if found != SPECIAL:
-        raise InputError(f"{path}: its first pieces are {found}; expected {SPECIAL}: {expected}")
-    return Tokenizer(inner)
+        raise InputError(f"{path}: {shown(str(error), 200)}; {expected}") from None
+    first = tuple(inner.id_to_token(id) for id in range(len(SPECIAL)))
+    if first != SPECIAL:
+        found = ", ".join(shown(str(each)) for each in first)
+        raise InputError(f"{path}: its first pieces are ({found}); expected {SPECIAL}: {expected}")
+    read = Tokenizer(inner)
+    # The library can do much more than this one, such as padding every text to a length of the file's choice.
+    if _frame(read) not in _frames():
+        raise InputError(f"{path}: its settings are not those of a tokenizer that regard trains; {expected}")
+    if sorted(read._settings["model"]["vocab"].values()) != list(range(len(read))):
+        raise InputError(f"{path}: its pieces are not numbered from 0 without gaps; {expected}")
+    return read
+
+
+def _frame(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Everything but the pieces themselves."""
+    model = {name: each for name, each in tokenizer._settings["model"].items() if name not in ("vocab", "merges")}
+    return {**tokenizer._settings, "model": model}
+
+
+@cache
+def _frames() -> list[dict[str, Any]]:
+    """Of every tokenizer that there is, as the library writes them today."""
+    found = []
+    for kind in get_args(Kind):
+        for lowercase in (False, True):
+            inner = _untrained(_library(), kind, lowercase)
+            inner.add_special_tokens(list(SPECIAL))
+            found.append(_frame(Tokenizer(inner)))
+    return found
 
 
 def _library() -> ModuleType:
