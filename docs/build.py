@@ -108,7 +108,7 @@ def costs_of(entry: Entry, left: dict[str, Any]) -> list[tuple[str, str]]:
     if entry.kind == "score":
         score = as_score(parts["score"])
         learned = sum(p.numel() for p in score.parameters())
-        found.append(("numbers for each pair", str(score.work(x.shape[-1]))))
+        found.append(("numbers for each pair", str(score.work(score.project(x, x)[0].shape[-1]))))
         found.append(("parameters (d = 8)", str(learned)))
     if entry.kind == "mask" and call.mask is not None:
         allowed = call.mask.allowed(Extent((1, heads), n, n, x.device).tile()).expand(1, heads, n, n)

@@ -1,4 +1,4 @@
-"""A real browser for tests: Debian's chromium, driven by playwright. A conftest.py imports these fixtures.
+"""A real browser for tests: Debian's chromium, driven by playwright. tests/conftest.py makes these fixtures known.
 
 Nothing outside is ever reached: requests to other places are aborted and written down in `Visit.outside`.
 """
@@ -85,7 +85,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
     yield go
     for context, visited in opened:
         context.close()
-        assert visited.errors == []
+        assert visited.errors == [], visited.errors
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +101,7 @@ def faults(page: Page, axe: Path) -> list[str]:
     """Serious and critical faults that axe-core finds in the page as it stands, one line each."""
     if not page.evaluate("typeof axe !== 'undefined'"):
         page.evaluate(axe.read_text(encoding="utf-8"))  # by the debugger: no policy of the page is loosened
-    found = page.evaluate("async () => (await axe.run()).violations")
+    found = page.evaluate("async () => (await axe.run({ preload: false })).violations")
     return [
         f"{fault['id']} ({fault['impact']}): {node['target']} {node.get('failureSummary', '')}"
         for fault in found

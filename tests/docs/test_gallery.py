@@ -17,8 +17,7 @@ from regard.mechanisms import NORMALIZERS, SCORES
 from regard.nn import positions
 from regard.tasks.catalogue import TASKS
 from tests import mechanisms
-from tests.chromium import axe, browser, faults, visit  # noqa: F401
-from tests.web.conftest import models  # noqa: F401  a small model of every task
+from tests.chromium import faults
 
 SOME = ["scaled-dot", "own", "entmax", "per-head", "padding", "alibi", "autoencoder", "translate"]
 EXPLAINED = {name.partition("(")[0] for entry in ENTRIES for name in entry.shows}
@@ -90,6 +89,7 @@ def test_costs_are_what_the_backends_say():
     assert costs["sdpa"] == "no: torch's fused attention knows dot products only, not Additive"
     assert costs["reference"] == "yes"
     assert costs["parameters (d = 8)"] == str(2 * 8 * 16 + 16 + 16)  # W_q, W_k, b, v
+    assert costs["numbers for each pair"] == "16"  # one for each hidden unit
     assert dict(build.run(of("mask")["causal"]).costs)["of 14 · 14 pairs, on average"] == str(14 * 15 // 2)
 
 
@@ -151,7 +151,7 @@ def test_colours_change_no_letter(code):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("page", ["index", "per-head"])
-def test_it_opens_offline_without_a_fault(site, visit, axe, page, theme):  # noqa: F811
+def test_it_opens_offline_without_a_fault(site, visit, axe, page, theme):
     visited = visit((site / f"{page}.html").as_uri(), under=site.as_uri(), color_scheme=theme)
     shown = visited.page.evaluate("[...document.images].map((image) => [image.currentSrc, image.naturalWidth])")
     assert shown

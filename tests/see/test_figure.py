@@ -2,7 +2,9 @@
 
 import re
 import warnings
+from pathlib import Path
 
+import matplotlib
 import pytest
 import torch
 
@@ -91,6 +93,20 @@ def test_a_missing_glyph_names_the_package(monkeypatch, tmp_path, name):
         save(aligned(SENTENCES[name].split(), ENGLISH), tmp_path / "a.png")
     assert not (tmp_path / "a.png").exists()
     assert "\n" not in str(said.value)
+
+
+def test_boxes_are_no_letters(monkeypatch):
+    """matplotlib brings a font that has a box for every letter: with nothing but what it brings, Tamil has no glyph."""
+    own = Path(matplotlib.get_data_path()).as_posix()
+    brought = {name: file for name, file in fonts._files().items() if Path(file).as_posix().startswith(own)}
+    monkeypatch.setattr(fonts, "_files", lambda: brought)
+    fonts._ranked.cache_clear()
+    try:
+        assert fonts.families(["DejaVu"]) == ["DejaVu Sans"]
+        with pytest.raises(MissingError, match="apt-get install fonts-noto-core"):
+            fonts.families(["பூனை"])
+    finally:
+        fonts._ranked.cache_clear()
 
 
 def test_the_same_picture_is_the_same_file(tmp_path):

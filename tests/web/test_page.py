@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from regard.cli.sentence import take
-from tests.chromium import axe, browser, faults, visit  # noqa: F401
+from tests.chromium import faults
 from tests.web.small import served
 
 HOSTILE = [
@@ -30,7 +30,7 @@ def address(models):
 
 
 @pytest.fixture
-def open_page(visit, address):  # noqa: F811
+def open_page(visit, address):
     def go(query: str = "", **options):
         visited = visit(f"{address}/{query}", under=address, **options)
         visited.page.wait_for_selector("body[data-ready]")
@@ -60,7 +60,7 @@ def test_another_mechanism_is_seen_at_once(open_page):
         visited.page.select_option("#score", "gaussian")
     with visited.page.expect_response("**/api/attend"):
         visited.page.select_option("#mask", "causal")
-    visited.page.wait_for_selector("#view [data-ready]")
+    visited.page.wait_for_selector("body:not(.waiting) #view [data-ready]")
     visited.page.locator("#grid").focus()
     visited.page.keyboard.press("Control+End")
     expected = take("This is a cat", "gaussian:1", "softmax", "causal", "matrices", "rows", 4, 0).steps.weights
@@ -165,7 +165,7 @@ def test_what_was_typed_is_text(open_page, task):
     assert visited.outside == []
 
 
-def test_another_site_gets_nothing(browser, address):  # noqa: F811
+def test_another_site_gets_nothing(browser, address):
     """A page elsewhere asks this server, as a name that was pointed at it would."""
     context = browser.new_context()
     page = context.new_page()
@@ -187,7 +187,7 @@ def test_another_site_gets_nothing(browser, address):  # noqa: F811
 @pytest.mark.parametrize(
     "query", ["", "?score2=additive", "?task=translate&text=the+black+cat", "?task=tag&text=the+cat", "docs"]
 )
-def test_axe_finds_no_serious_fault(open_page, visit, address, axe, theme, query):  # noqa: F811
+def test_axe_finds_no_serious_fault(open_page, visit, address, axe, theme, query):
     if query == "docs":
         visited = visit(f"{address}/docs", under=address, color_scheme=theme)
         visited.page.wait_for_selector("section")
@@ -202,7 +202,7 @@ def test_nothing_is_wider_than_the_window(open_page, width):
     assert visited.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_the_documentation_names_every_operation(visit, address, client):  # noqa: F811
+def test_the_documentation_names_every_operation(visit, address, client):
     visited = visit(f"{address}/docs", under=address)
     visited.page.wait_for_selector("section")
     headings = visited.page.locator("h2").all_inner_texts()

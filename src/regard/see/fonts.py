@@ -77,7 +77,9 @@ def _files() -> dict[str, str]:
                 fm.fontManager.addfont(path)
             except (OSError, RuntimeError):  # not a font that FreeType can read
                 continue
-    regular = (e for e in fm.fontManager.ttflist if e.style == "normal" and e.weight in (400, "normal", "regular"))
+    # Last Resort, which comes with matplotlib, has a box for every letter there is.
+    readable = (e for e in fm.fontManager.ttflist if not e.name.startswith("Last Resort"))
+    regular = (e for e in readable if e.style == "normal" and e.weight in (400, "normal", "regular"))
     files: dict[str, str] = {}
     for entry in regular:
         files.setdefault(entry.name, entry.fname)

@@ -14,9 +14,7 @@ import pytest
 from regard.see import Picture, save_page
 from regard.see.page import view_js
 from regard.see.payload import pack
-from tests.chromium import Visit, axe, browser, visit
-
-__all__ = ["axe", "browser", "visit"]
+from tests.chromium import Visit
 
 # What a careful server sends: nothing inline, nothing from elsewhere.
 POLICY = (

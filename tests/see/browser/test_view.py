@@ -131,7 +131,7 @@ def test_cells_have_the_colour_of_their_weight(as_file, signed, theme):
         """() => {
           const canvas = document.getElementById("view").shadowRoot.querySelector("#grid canvas");
           const [ch, cw] = [canvas.height / 5, canvas.width / 6], brush = canvas.getContext("2d");
-          const pixel = (i, j) => [...brush.getImageData((j + 0.12) * cw, (i + 0.5) * ch, 1, 1).data.slice(0, 3)];
+          const pixel = (i, j) => [...brush.getImageData((j + 0.06) * cw, (i + 0.5) * ch, 1, 1).data.slice(0, 3)];
           return Array.from({ length: 5 }, (_, i) => Array.from({ length: 6 }, (_, j) => pixel(i, j)));
         }"""
     )
