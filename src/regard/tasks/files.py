@@ -76,7 +76,7 @@ def read_small(path: PathLike, most: int, expected: str) -> bytes:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; {expected}") from None
     except ValueError:  # a name with NUL in it
-        raise InputError(f"{ascii(os.fspath(path))}: no file can have this name; {expected}") from None
+        raise InputError(f"{os.fspath(path)!a}: no file can have this name; {expected}") from None
     if len(raw) > most:
         raise InputError(f"{path}: larger than {most >> 20} MiB; {expected}")
     return raw
