@@ -46,8 +46,7 @@ def test_no_thread_is_left_behind() -> None:
     before = threading.active_count()
     taken = ahead(iter(int, 1))  # without end
     next(taken)
-    taken.close()  # pyright: ignore[reportAttributeAccessIssue]
-    time.sleep(0.5)
+    taken.close()
     assert threading.active_count() == before
 
 

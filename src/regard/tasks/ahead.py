@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import TypeVar
 
 Thing = TypeVar("Thing")
+LAST = 20.0  # seconds that a thing may still take when nobody waits for it any more
 
 
-def ahead(things: Iterable[Thing], most: int = 2) -> Iterator[Thing]:
+def ahead(things: Iterable[Thing], most: int = 2) -> Generator[Thing, None, None]:
     """The same things in the same order, made by a thread that is at most so many ahead. Its errors come out here.
 
     >>> list(ahead("abc"))
@@ -37,7 +38,8 @@ def ahead(things: Iterable[Thing], most: int = 2) -> Iterator[Thing]:
         except BaseException as error:  # whatever it is belongs to whoever waits for the next thing
             put("error", error)
 
-    threading.Thread(target=work, daemon=True).start()
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
     try:
         while True:
             kind, thing = made.get()
@@ -48,3 +50,4 @@ def ahead(things: Iterable[Thing], most: int = 2) -> Iterator[Thing]:
             yield thing  # pyright: ignore[reportReturnType]
     finally:
         closed.set()
+        worker.join(LAST)  # an interpreter that ends while a thread is inside torch is aborted

@@ -12,7 +12,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 RUN, CHECKPOINTS = "run.toml", "checkpoints"
 PASSES, FEWEST, MOST = 40, 300, 20_000  # how long to train where nothing is said
+
+Window = tuple[list[Batch], tuple[int, int]]  # the batches of one step, and the place in the data after them
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,8 @@ def train(run: Run, folder: Path | str, report: Callable[[Progress], None] = lam
     place = _resume(folder, network, optimizer.optimizer)
     history = History(folder, place.step, writes=fabric.global_rank == 0)
     loop = Loop(run, folder, fabric, task, network, optimizer, place, history, report)
-    with stop_asked() as asked:
-        loop.run_through(batches, valid, examples, asked)
+    with stop_asked() as asked, closing(ahead(loop.windows(batches))) as windows:
+        loop.run_through(windows, valid, examples, asked)
     return loop.finish(valid, examples)
 
 
@@ -121,9 +123,10 @@ class Loop:
     report: Callable[[Progress], None]
     rate: float = 0.0  # of learning, at the last step
 
-    def run_through(self, batches: Batches, valid: list[Item], examples: list[Any], asked: Callable[[], bool]) -> None:
+    def run_through(
+        self, windows: Iterator[Window], valid: list[Item], examples: list[Any], asked: Callable[[], bool]
+    ) -> None:
         run, place, steps = self.run, self.place, self.steps
-        windows = ahead(self._windows(batches))
         rate = Rate()
         while place.step < steps and not self._over() and not self._tired():
             started = time.perf_counter()
@@ -161,8 +164,7 @@ class Loop:
         assert self.run.schedule.steps is not None
         return self.run.schedule.steps
 
-    def _windows(self, batches: Batches) -> Iterator[tuple[list[Batch], tuple[int, int]]]:
-        """The batches of one step each, and the place in the data after them."""
+    def windows(self, batches: Batches) -> Iterator[Window]:
         source = batches.forever(self.place.epoch, self.place.batch)
         while True:
             window, after = [], (0, 0)
