@@ -4,8 +4,8 @@
     python -m recipes tag fill --jobs 1     these
     python -m recipes --ship build/shipped  into another folder
 
-The corpora are written to scratch/corpora first, if they are not there; runs are in scratch/models, and one that
-was stopped goes on.
+The corpora are written to scratch/corpora first, if they are not there; runs are in scratch/models: one that was
+stopped goes on, one that is finished (its weights are there) is not trained again, wherever it was trained.
 """
 
 from __future__ import annotations
@@ -15,20 +15,25 @@ import json
 import multiprocessing
 import shutil
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from regard import pretrained
 from regard.tasks import config, model, training
-from regard.tasks.corpora import LANGUAGES
+from regard.tasks.alignment import Linked, choose
+from regard.tasks.corpora import LANGUAGES, aligned
 from regard.tasks.corpora.files import write
+from regard.tasks.data import Pair
 from regard.tasks.measuring import measure
+from regard.tasks.translate import Translate
+from regard.tasks.writing import Aligner
 
 HERE, SCRATCH = Path(__file__).parent, Path("scratch")
 CORPORA, MODELS = SCRATCH / "corpora", SCRATCH / "models"
 SENTENCES = 40_000  # for training, in each language
+ALIGNED = 50  # with gold links, in each language, to find the layer and head that align best
 
 ABOUT = {  # recipe → what the index says of it
     "translate": "English into ten languages",
@@ -40,7 +45,9 @@ ABOUT = {  # recipe → what the index says of it
 }
 
 
-def train(name: str, device: str, threads: int) -> tuple[str, dict[str, Any]]:
+def train(name: str, device: str, threads: int) -> str:
+    if (MODELS / name / model.WEIGHTS).exists():
+        return name
     torch.set_num_threads(threads)
     run = config.read(HERE / f"{name}.toml", [f"machine.device={device}"])
 
@@ -49,12 +56,15 @@ def train(name: str, device: str, threads: int) -> tuple[str, dict[str, Any]]:
             said = {key: round(x, 4) for key, x in progress.figures.items() if isinstance(x, float)}
             print(f"{name} {progress.step}: {progress.tokens_per_second:,.0f} tokens/s {said}", flush=True)
 
-    return name, training.train(run, MODELS / name, tell).figures
+    training.train(run, MODELS / name, tell)
+    return name
 
 
 def ship(name: str, folder: Path, most: int, device: str) -> None:
     """Float16 weights and the card, with figures on what was held out."""
     trained = model.load(MODELS / name)
+    if isinstance(trained.task, Translate):
+        trained.task.aligner = aligner(trained)
     into = folder / name
     shutil.rmtree(into, ignore_errors=True)
     model.save(into, trained, half=True)
@@ -64,11 +74,29 @@ def ship(name: str, folder: Path, most: int, device: str) -> None:
     lines = ["", "## On combinations that training never saw", "", "| | |", "|---|---|"]
     for test in tests(name):
         found = measure(half, [str(test)], most=most).figures
+        if isinstance(half.task, Translate):
+            code = test.name.split(".")[0]
+            rows = islice(aligned.read_aligned(CORPORA / f"{code}.test.alignment.tsv"), most)
+            found["alignment error"] = aligned.error(half, rows, to=code)
         said = ", ".join(f"{key} {value:.4g}" for key, value in found.items() if isinstance(value, float))
         lines.append(f"| {test.name} | {said} |")
     with open(into / model.CARD, "a", encoding="utf-8") as card:
         card.write("\n".join(lines) + "\n")
     print("\n".join(lines), flush=True)
+
+
+def aligner(trained: model.Trained) -> Aligner:
+    """Where cross-attention aligns best: from a few of the validation sentences of each language, which were not
+    trained on. Training itself never saw a link."""
+    examples = [
+        Linked(Pair(f"<2{code}> {row.source}", row.target), row.gold, row.source_spans, row.target_spans)
+        for code in LANGUAGES
+        for row in islice(aligned.read_aligned(CORPORA / f"{code}.valid.alignment.tsv"), ALIGNED)
+    ]
+    # The places of a source's words are those of the text behind its tag.
+    best, error = choose(trained.task, trained.network, examples)  # pyright: ignore[reportArgumentType]
+    print(f"{best}: alignment error {error:.3f} on {len(examples)} sentences", flush=True)
+    return best
 
 
 def tests(name: str) -> list[Path]:
@@ -111,7 +139,7 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(asked.jobs, mp_context=context) as pool:
         for done in as_completed([pool.submit(train, name, asked.device, asked.threads) for name in names]):
-            name, _ = done.result()
+            name = done.result()
             ship(name, asked.ship, asked.most, asked.device)
             index(asked.ship, [name])
 

@@ -53,10 +53,10 @@ def test_words_that_no_space_separates_have_their_own_links(model: Trained, fold
 def test_the_error_is_that_of_all_rows_together(model: Trained, folder: Path) -> None:
     path = folder / "fr.test.alignment.tsv"
     rows = list(read_aligned(path))
-    assert error(model, path, "fr") == metrics.alignment_error(
+    assert error(model, read_aligned(path), "fr") == metrics.alignment_error(
         [attended(model, r, "fr") for r in rows], [r.gold for r in rows]
     )
-    assert 0.3 < error(model, path, "fr") <= 1
+    assert 0.3 < error(model, read_aligned(path), "fr") <= 1
     assert metrics.alignment_error([row.gold.possible for row in rows], [row.gold for row in rows]) == 0
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -42,10 +42,10 @@ def read_aligned(path: PathLike) -> Iterator[Aligned]:
 
 
 def error(
-    trained: Trained, path: PathLike, to: str | None = None, report: Callable[[int], None] = lambda done: None
+    trained: Trained, rows: Iterable[Aligned], to: str | None = None, report: Callable[[int], None] = lambda done: None
 ) -> float:
     """The alignment error rate of the cross-attention while it writes the gold translation."""
-    rows = list(read_aligned(path))
+    rows = list(rows)
     found = []
     for done, row in enumerate(rows):
         report(done)
