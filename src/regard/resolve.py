@@ -17,10 +17,11 @@ from regard.core.masks import dense
 from regard.core.noise import new_seed
 from regard.core.normalizers import Normalizer, Softmax
 from regard.core.parts import built_in
-from regard.core.scores import Biased, Pairwise, Score, as_score, extent_of
+from regard.core.scores import Biased, Pairwise, ScaledDot, Score, as_score, extent_of
 from regard.core.shapes import DeviceError, DTypeError, InputError, ShapeError, common_batch, repeat_heads
 from regard.core.visibility import blank_unseen
 
+SCALED_DOT, SOFTMAX = ScaledDot(), Softmax()  # what None stands for; they hold nothing, so one of each serves all
 AnyScore = Score | Pairwise | None
 AnyMask = Mask | Bool[Tensor, "*batch n_q n_k"] | Float[Tensor, "*batch n_q n_k"] | None
 Seed = int | Int[Tensor, ""] | None
@@ -37,7 +38,7 @@ def resolve(
     seed: Seed = None,
 ) -> tuple[Call, Tensor, Tensor, Tensor]:
     """The call with nothing left to default, and tensors that every backend can take as they are."""
-    score_, normalizer_ = as_score(score), _normalizer(normalizer)
+    score_, normalizer_ = as_score(SCALED_DOT if score is None else score), _normalizer(normalizer)
     if not isinstance(dropout, int | float):
         raise DTypeError(f"dropout is {type(dropout).__name__}; expected a number, at least 0 and less than 1")
     if not 0 <= dropout < 1:
@@ -51,9 +52,11 @@ def resolve(
             f"key has n_k={key.shape[-2]}, value has n_k={value.shape[-2]}: each key needs one value; "
             f"cut or pad one of them"
         )
+    batch = common_batch(query=query, key=key, value=value)
     heads = [h for h in (score_.heads, normalizer_.heads) if h is not None]
-    batch = tuple(torch.broadcast_shapes(common_batch(query=query, key=key, value=value), *[(h,) for h in heads]))
-    if tuple(torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])) != batch:
+    if heads:
+        batch = tuple(torch.broadcast_shapes(batch, *[(h,) for h in heads]))
+    if common_batch(query=query, key=key) != batch:
         query = query.expand(*batch, *query.shape[-2:])  # a view; so every backend knows all leading axes
     score_, mask_ = _mask_or_bias(score_, mask)
     extent = extent_of(score_, query, key)
@@ -124,6 +127,8 @@ def _tensors_of(part: Any) -> list[Tensor]:
     if isinstance(part, Tensor):
         return [part]
     if isinstance(part, torch.nn.Module):
+        if not (part._parameters or part._buffers or part._modules):  # asking torch for all of none takes long
+            return []
         return [*part.parameters(), *part.buffers()]
     if isinstance(part, Mask):
         values = [getattr(part, name) for name in part.fields]
@@ -179,7 +184,7 @@ def _mask_or_bias(score: Score, mask: AnyMask) -> tuple[Score, Mask | None]:
 
 def _normalizer(normalizer: Any) -> Normalizer:
     if normalizer is None:
-        return Softmax()
+        return SOFTMAX
     if isinstance(normalizer, Normalizer):
         return normalizer
     if isinstance(normalizer, type) and issubclass(normalizer, Normalizer):

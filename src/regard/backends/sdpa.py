@@ -134,6 +134,8 @@ def _table(call: Call, extent: Extent, biases: list[Bias], dtype: torch.dtype) -
 
 
 def _four_axes(x: Float[Tensor, "*batch n d"], extent: Extent) -> Float[Tensor, "b h n d"]:
+    if x.ndim == 4 and x.shape[:-2] == extent.batch:
+        return x
     heads = extent.batch[-1] if extent.batch else 1
     return x.expand(*extent.batch, *x.shape[-2:]).reshape(prod(extent.batch[:-1]), heads, *x.shape[-2:])
 
