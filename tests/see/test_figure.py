@@ -11,7 +11,7 @@ import torch
 from regard import InputError, MissingError
 from regard.see import Picture, fonts
 from regard.see.alignment import Links
-from regard.see.figure import KINDS, figure, save
+from regard.see.figure import KINDS, figure, kind_of, save
 from tests.installing import debian, skip_aloud
 
 ENGLISH, FRENCH = (
@@ -47,8 +47,7 @@ def aligned(rows: list[str], columns: list[str]) -> Picture:
 def test_what_is_drawn_are_the_weights(kind, theme):
     picture = aligned(FRENCH, ENGLISH)
     drawn = figure(picture, kind, theme=theme)
-    images = [image.get_array() for axes in drawn.axes for image in axes.images]
-    torch.testing.assert_close(torch.tensor(images[0].data), picture.weights[0])
+    torch.testing.assert_close(images_of(drawn)[0], picture.weights[0])
     written = {text.get_text() for axes in drawn.axes for text in axes.texts}
     if kind != "heads":
         assert {f"{w:.2f}" for w in picture.weights.flatten().tolist()} <= written
@@ -56,6 +55,53 @@ def test_what_is_drawn_are_the_weights(kind, theme):
             t.get_text() for axes in drawn.axes for t in (*axes.get_xticklabels(), *axes.get_yticklabels())
         } | written
         assert {*FRENCH, *ENGLISH} <= labels
+
+
+def images_of(drawn) -> list[torch.Tensor]:
+    return [torch.tensor(image.get_array().data) for axes in drawn.axes for image in axes.images]
+
+
+def test_two_maps_are_compared_with_their_difference():
+    one, two = (2 * torch.randn(2, 8, 7)).softmax(-1)
+    picture = Picture(torch.stack([one, two]), FRENCH, ENGLISH, maps=["dot", "additive"], view="compare")
+    assert kind_of(picture) == "compare"
+    drawn = figure(picture, "compare")
+    images = [image for image in images_of(drawn) if image.shape == (8, 7)]
+    for found, expected in zip(images, [one, two, one - two], strict=True):
+        torch.testing.assert_close(found, expected)
+    written = {text.get_text() for text in drawn.texts}
+    assert {"dot", "additive", "the first less the second"} <= written
+
+
+@pytest.mark.parametrize(
+    "words", ["When he saw his owner, the dog was happy, so he wagged his tail", "a b", "WWW " * 30]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_cut_at_the_edge(words, kind):
+    shown, n = words.split()[:9], min(len(words.split()), 9)
+    picture = Picture(torch.eye(n).repeat(2, 1, 1), shown, shown, title=words, note=f"{words} {words}")
+    drawn = figure(picture, kind)
+    drawn.canvas.draw()
+    width, height = drawn.bbox.size
+    on = [axes for axes in drawn.axes if axes.axison]
+    labels = [t for axes in on for t in (*axes.texts, *axes.get_xticklabels(), *axes.get_yticklabels())]
+    for text in (*drawn.texts, *labels):
+        box = text.get_window_extent()
+        assert box.x0 >= -1, text
+        assert box.x1 <= width + 1, text
+        assert box.y0 >= -1, text
+        assert box.y1 <= height + 1, text
+
+
+def test_what_is_drawn_first_is_what_a_page_shows_first():
+    one, many = torch.eye(3), torch.eye(3).repeat(3, 1, 1)
+    words, long = list("abc"), [str(i) for i in range(70)]
+    assert kind_of(Picture(one, words, words)) == "matrix"
+    assert kind_of(Picture(many, words, words)) == "heads"
+    assert kind_of(Picture(one, words, words, view="compare")) == "matrix"
+    assert kind_of(Picture(many, words, words, view="compare")) == "compare"
+    assert kind_of(Picture(one, words, words, view="alignment")) == "alignment"
+    assert kind_of(Picture(torch.eye(70), long, long, view="alignment")) == "matrix"
 
 
 def test_ribbons_are_as_wide_as_the_weights():
@@ -140,7 +186,7 @@ def test_links():
 
 def test_bad_input(tmp_path):
     picture = aligned(FRENCH, ENGLISH)
-    with pytest.raises(InputError, match="kind='ribbon'; expected matrix, alignment, heads"):
+    with pytest.raises(InputError, match="kind='ribbon'; expected matrix, alignment, heads, compare"):
         figure(picture, "ribbon")
     with pytest.raises(InputError, match="theme='blue'"):
         figure(picture, theme="blue")
@@ -150,3 +196,5 @@ def test_bad_input(tmp_path):
         figure(Picture(torch.zeros(0, 2), [], ["a", "b"]))
     with pytest.raises(InputError, match="an alignment of 70 x 70 words cannot be read; expected at most 64"):
         figure(Picture(torch.eye(70), ["a"] * 70, ["a"] * 70), "alignment")
+    with pytest.raises(InputError, match="maps of 70 x 70 words cannot be read side by side; expected at most 64"):
+        figure(Picture(torch.eye(70), ["a"] * 70, ["a"] * 70), "compare")

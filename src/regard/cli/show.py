@@ -14,7 +14,7 @@ from regard.cli.sentence import words_of
 from regard.core.shapes import InputError
 from regard.mechanisms import NORMALIZERS, SCORES, nearest, usages
 from regard.nn.vectors import read_vectors
-from regard.see.figure import FORMATS, save
+from regard.see.figure import FORMATS, kind_of, save
 from regard.see.page import THEMES, save_page
 from regard.see.terminal import heatmap
 from regard.tasks.silence import silent
@@ -60,7 +60,7 @@ def show(
     elif page:
         save_page(picture, out, theme=theme or "auto")
     else:
-        save(picture, out, "matrix" if len(wanted) == 1 else "heads", theme=theme or "light")
+        save(picture, out, kind_of(picture), theme=theme or "light")
 
 
 def _look_up(path: Path, words: list[str]) -> Known:

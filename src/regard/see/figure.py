@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
-KINDS = ("matrix", "alignment", "heads")
+KINDS = ("matrix", "alignment", "heads", "compare")
 NUMBERS = 12  # words up to which cells carry their numbers
 LABELS = 64  # words up to which all have their label
 # Paper, ink, quiet ink, and the ribbons: a link, one that runs backwards, one of several to the same key.
@@ -50,8 +50,8 @@ THEMES = {
 
 
 def figure(picture: Picture, kind: str = "matrix", *, theme: str = "light") -> Figure:
-    """A matplotlib figure: "matrix" (of several maps, their mean), "alignment" (ribbons above the matrix) or
-    "heads" (every map, small).
+    """A matplotlib figure: "matrix" (of several maps, their mean), "alignment" (ribbons above the matrix),
+    "heads" (every map, small) or "compare" (every map with its words; of two, their difference too).
 
     Letters are drawn in the system's own fonts; where none has a letter, an error names the package to install.
     """
@@ -61,7 +61,21 @@ def figure(picture: Picture, kind: str = "matrix", *, theme: str = "light") -> F
     if not picture.weights.numel():
         raise InputError(f"{picture!r}: there is nothing to draw")
     with _matplotlib(picture, theme):
-        return {"matrix": _matrix_figure, "alignment": _alignment_figure, "heads": _heads_figure}[kind](picture, theme)
+        draw = {
+            "matrix": _matrix_figure,
+            "alignment": _alignment_figure,
+            "heads": _heads_figure,
+            "compare": _compare_figure,
+        }
+        return draw[kind](picture, theme)
+
+
+def kind_of(picture: Picture) -> str:
+    """The figure that says what a page of this picture shows first, as far as its words can be read."""
+    readable = not picture.pooled and max(picture.weights.shape[1:]) <= LABELS
+    if picture.view in ("alignment", "compare") and readable and (picture.view, len(picture.maps)) != ("compare", 1):
+        return picture.view
+    return "matrix" if len(picture.maps) == 1 else "heads"
 
 
 def save(picture: Picture, path: str | Path, kind: str = "matrix", *, theme: str = "light", dpi: int = 200) -> Path:
@@ -180,6 +194,39 @@ def _alignment_figure(picture: Picture, theme: str) -> Figure:
     return drawn
 
 
+def _compare_figure(picture: Picture, theme: str) -> Figure:
+    if picture.pooled or max(picture.weights.shape[1:]) > LABELS:
+        count = f"{len(picture.rows)} x {len(picture.columns)}"
+        raise InputError(f"maps of {count} words cannot be read side by side; expected at most {LABELS}; draw heads")
+    rows, columns = map(_names, (picture.rows, picture.columns), picture.weights.shape[1:])
+    blocks = list(zip(picture.maps, picture.weights, strict=True))
+    if len(blocks) == 2:
+        blocks.append(("the first less the second", picture.weights[0] - picture.weights[1]))
+    across = 2 if len(blocks) == 4 else min(len(blocks), 3)
+    cell = min(_cell(len(rows), len(columns)), 4.6 / max(len(rows), len(columns)))
+    left, head = _inches(rows) + 0.35, _header(columns, cell) + 0.3
+    wide, high = len(columns) * cell, len(rows) * cell
+    each, tall = max(wide, _inches([name for name, _ in blocks])) + 0.75, head + high
+    lines = -(-len(blocks) // across)
+    total = across * each - 0.75, lines * (tall + 0.15) - 0.15 - head
+    drawn, place = _paper(left, total[0], 0.62, head, total[1], 0.2, picture.title, picture.note, theme)
+    for at, (name, weights) in enumerate(blocks):
+        first = at % across == 0
+        x, y = left + (at % across) * each, (at // across) * (tall + 0.15) + head
+        less = at == len(picture.maps)
+        most = weights.abs().max().item() if less else picture.most
+        axes = drawn.add_axes(place(x, y, wide, high))
+        signed = less or picture.signed
+        _draw_matrix(
+            axes, weights, rows if first else [""] * len(rows), columns, cell, theme, labels=True, most=most,
+            signed=signed,
+        )  # fmt: skip
+        where = place(x, y - head + 0.02, wide, 0.2)
+        drawn.text(where[0], where[1], name, ha="left", va="bottom", fontsize=10, color=THEMES[theme]["quiet"])
+        _draw_scale(drawn, place(x + wide + 0.12, y, 0.09, min(high, 2.4)), weights, theme, most, signed)
+    return drawn
+
+
 def _heads_figure(picture: Picture, theme: str) -> Figure:
     maps = len(picture.maps)
     across = min(maps, 4 if maps <= 16 else 8 if maps <= 64 else 12)
@@ -187,7 +234,10 @@ def _heads_figure(picture: Picture, theme: str) -> Figure:
     size, gap = {4: 1.9, 8: 1.15, 12: 0.85}.get(across, 1.9), 0.3
     wide, high = across * (size + gap) - gap, down * (size + gap) - gap
     drawn, place = _paper(0.2, wide, 0.75, 0.3, high, 0.2, picture.title, picture.note, theme)
-    for i, name in enumerate(picture.maps):
+    names, room = picture.maps, int(size * 13)
+    if picture.layers is not None and max(map(len, names)) > room:  # layer and head by their numbers
+        names = [f"{layer + 1} · {picture.layers[:i].count(layer) + 1}" for i, layer in enumerate(picture.layers)]
+    for i, name in enumerate(names):
         x, y = 0.2 + (i % across) * (size + gap), 0.3 + (i // across) * (size + gap)
         axes = drawn.add_axes(place(x, y, size, size))
         _draw_matrix(
@@ -200,7 +250,7 @@ def _heads_figure(picture: Picture, theme: str) -> Figure:
             most=picture.most,
             square=False,
         )
-        axes.set_title(_cut(name, int(size * 13)), fontsize=7, color=THEMES[theme]["quiet"], pad=3)
+        axes.set_title(_cut(name, room), fontsize=7, color=THEMES[theme]["quiet"], pad=3)
     _draw_scale(drawn, place(0.2 + wide + 0.14, 0.3, 0.11, min(high, 2.4)), picture.weights, theme)
     return drawn
 
@@ -209,15 +259,14 @@ def _paper(
     left: float, wide: float, right: float, top: float, high: float, bottom: float, title: str, note: str, theme: str
 ) -> tuple[Figure, Any]:
     """A sheet that holds this much, in inches, and a function from inches (from the top left) to its places."""
-    from textwrap import wrap
-
-    over = 0.38 if title else 0.1
     width = left + wide + right
-    lines = wrap(note, max(20, int(width * 15)))
+    heading, lines = _wrapped(title, width - 0.28, 12), _wrapped(note, width - 0.28, 8)
+    over = 0.1 + 0.28 * min(len(heading), 1) + 0.22 * max(len(heading) - 1, 0)
     height = over + top + high + bottom + 0.17 * len(lines)
     drawn = _new(width, height)
-    if title:
-        drawn.text(0.14 / width, 1 - 0.12 / height, title, ha="left", va="top", fontsize=12, color=THEMES[theme]["ink"])
+    for i, line in enumerate(heading):
+        at = 0.14 / width, 1 - (0.12 + 0.22 * i) / height
+        drawn.text(*at, line, ha="left", va="top", fontsize=12, color=THEMES[theme]["ink"])
     if lines:
         drawn.text(
             0.14 / width,
@@ -233,6 +282,18 @@ def _paper(
         return x / width, 1 - (over + y + h) / height, w / width, h / height
 
     return drawn, place
+
+
+def _wrapped(text: str, inches: float, points: float) -> list[str]:
+    """Lines that are no wider than this, as far as can be guessed."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and _inches([longer]) * points / 10 <= inches:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
 
 
 def _one(picture: Picture) -> tuple[Tensor, str]:
@@ -262,9 +323,13 @@ def _inches(labels: Sequence[str]) -> float:
     """A generous guess at the width of the longest label at 10 points."""
     from unicodedata import category, east_asian_width
 
+    wide = {"W": 0.155, "F": 0.155}
     return max(
         (
-            sum(0.0 if category(c) == "Mn" else 0.155 if east_asian_width(c) in "WF" else 0.088 for c in label)
+            sum(
+                0.0 if category(c) == "Mn" else wide.get(east_asian_width(c), 0.14 if c in "MWmw@%" else 0.088)
+                for c in label
+            )
             for label in labels
         ),
         default=0.0,
@@ -281,10 +346,10 @@ def _header(columns: Sequence[str], cell: float) -> float:
 
 def _draw_matrix(
     axes: Axes, weights: Float[Tensor, "n_q n_k"], rows: Sequence[str], columns: Sequence[str], cell: float, theme: str,
-    *, labels: bool = False, most: float | None = None, square: bool = True,
+    *, labels: bool = False, most: float | None = None, square: bool = True, signed: bool | None = None,
 ) -> None:  # fmt: skip
     most = weights.abs().max().item() if most is None else most
-    signed = bool((weights < 0).any())
+    signed = bool((weights < 0).any()) if signed is None else signed
     most = most or 1.0
     axes.imshow(
         weights.numpy(), cmap=_colours(signed, theme), vmin=-most if signed else 0.0, vmax=most,
@@ -369,8 +434,12 @@ def _draw_ribbons(axes: Axes, weights: Float[Tensor, "n_q n_k"], links: Links, t
     axes.axis("off")
 
 
-def _draw_scale(drawn: Figure, place: tuple[float, float, float, float], weights: Tensor, theme: str) -> None:
-    most, signed = weights.abs().max().item() or 1.0, bool((weights < 0).any())
+def _draw_scale(
+    drawn: Figure, place: tuple[float, float, float, float], weights: Tensor, theme: str,
+    most: float | None = None, signed: bool | None = None,
+) -> None:  # fmt: skip
+    most = (weights.abs().max().item() if most is None else most) or 1.0
+    signed = bool((weights < 0).any()) if signed is None else signed
     axes = drawn.add_axes(place)
     steps = torch.linspace(1, -1 if signed else 0, 256)[:, None]
     axes.imshow(

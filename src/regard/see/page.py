@@ -73,11 +73,10 @@ def bundle(picture: Picture) -> dict[str, str]:
 
 
 def _png(picture: Picture) -> str:
-    from regard.see.figure import figure
+    from regard.see.figure import figure, kind_of
 
-    kind = "alignment" if picture.view == "alignment" else "heads" if len(picture.maps) > 1 else "matrix"
     drawn = BytesIO()
-    figure(picture, kind).savefig(drawn, format="png", dpi=110)
+    figure(picture, kind_of(picture)).savefig(drawn, format="png", dpi=110)
     return base64.b64encode(drawn.getvalue()).decode("ascii")
 
 

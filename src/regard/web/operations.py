@@ -14,7 +14,7 @@ from regard.cli.sentence import MASKS, take
 from regard.cli.walk import as_json
 from regard.core.shapes import InputError
 from regard.mechanisms import NORMALIZERS, SCORES, Named, formula, make_normalizer, make_score
-from regard.see.figure import LABELS, encoded
+from regard.see.figure import encoded, kind_of
 from regard.see.page import page
 from regard.see.payload import pack
 from regard.see.picture import Picture
@@ -110,13 +110,11 @@ def drawn(picture: Picture | None, form: str, theme: str) -> bytes:
         raise UnableError("this answer came without attention; there is nothing to draw")
     if form == "html":
         return page(picture, theme=theme).encode()
-    kind = "heads" if len(picture.maps) > 1 and picture.view != "alignment" else "matrix"
     if picture.view == "alignment":
         picture = picture.only(0)
-        kind = "alignment" if max(picture.weights.shape[1:]) <= LABELS else "matrix"
     with _alone:
         try:
-            return encoded(picture, form, kind, theme=theme)
+            return encoded(picture, form, kind_of(picture), theme=theme)
         except InputError as error:
             raise UnableError(str(error)) from None
 
