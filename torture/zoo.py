@@ -11,6 +11,7 @@ from torch import Tensor
 from torch import nn as layers
 
 from regard import masks, nn, normalizers, scores
+from regard.core.parts import flatten, rebuild
 from regard.models.autoencoder import Autoencoder
 from regard.models.captioner import Captioner
 from regard.models.rnn import AttentiveRNN, RNNEncoderDecoder
@@ -115,3 +116,9 @@ def alive(of: Animal, dtype: torch.dtype = torch.float32, seed: int = 0) -> tupl
         layers.init.normal_(parameter, std=0.7)
     inputs = (x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x for x in of.inputs())
     return module, tuple(inputs)
+
+
+def moved(mask: masks.Mask, device: str) -> masks.Mask:
+    tensors: list[Tensor] = []
+    text = flatten(mask, tensors)
+    return rebuild(text, [x.to(device) for x in tensors])
