@@ -115,7 +115,12 @@ class Tag(Task):
             network.reader(source, torch.tensor([len(answer.source)], device=source.device))  # pyright: ignore
         split = words_of(answer.text)
         encoded = self.tokenizer.encode_words(split)
-        names, words = tuple(" ".join(split)[a:b] for a, b in encoded.offsets), members(encoded)
+        text, ends = " ".join(split), (0, *(b for _, b in encoded.offsets))
+        # The mark of a space before a word may be a piece of its own, in the same place as what follows it.
+        names, words = (
+            tuple(text[max(a, end) : b] for (a, b), end in zip(encoded.offsets, ends, strict=False)),
+            members(encoded),
+        )
         return [Attended(r.name, names, names, mean_heads(r).cpu(), words, words) for r in reversed(list(records))]
 
 
