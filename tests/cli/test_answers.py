@@ -135,9 +135,10 @@ def test_show_draws_rows_and_columns(regard):
     first, title, columns, *rows = regard(
         "translate", "d e", "--model", learned("translate"), "--show"
     ).out.splitlines()
-    assert (first, title) == ("D E", "D E · layer 1")
+    assert (first, title) == ("D E", "d e → D E · layer 1")
     assert columns.split() == ["d", "e"]
     assert [row.split()[0] for row in rows[:2]] == ["D", "E"]
+    assert rows[2].startswith("Attention of the model translate")
 
 
 def test_show_as_json(regard):

@@ -93,34 +93,49 @@ class Told:
             nothing = "there is nothing" if not (answer.source or answer.output) else "this model has no attention"
             print(f"regard: nothing to draw: {nothing} that could be shown", file=sys.stderr)
             return
-        picture = picture_of(answer, attended)
+        picture = picture_of(answer, attended, self.trained.task.name, self.trained.path.name)
         if self.show and not self.as_json:
             from rich.console import Console
 
             from regard.see.terminal import heatmap
 
-            Console(highlight=False).print(heatmap(picture.only(0)))
+            console, first = Console(highlight=False), picture.only(0).whole_words()
+            console.print(heatmap(first))
+            console.print(first.note, style="dim")
         if self.out is not None:
-            save(picture, self.out, aligned=self.trained.task.name == "translate")
+            save(picture, self.out)
             print(f"regard: drawn into {self.out}", file=sys.stderr)
 
 
-def picture_of(answer: Answer, attended: list[Attended]) -> Picture:
-    """All layers, in whole words where pieces are parts of them."""
+def picture_of(answer: Answer, attended: list[Attended], task: str = "", model: str = "") -> Picture:
+    """All layers, in pieces; `whole_words` puts these together."""
     import torch
 
     from regard.see.picture import Picture
+    from regard.tasks.tokenizers import SPECIAL
 
     first = attended[0]
+    ends = [each.removed for each in attended if each.removed is not None]
+    removed = torch.stack(ends) if len(ends) == len(attended) else None
+    note = f"Attention of the model {model}{'' if ', head ' in first.name else ', in the mean over heads'}."
+    if removed is not None and removed.numel() and removed[0].mean() >= 0.005:
+        note += f" {removed[0].mean():.0%} of it went to the ends of the sentence, which are not shown."
+    both = answer.output and task in ("translate", "denoise", "classify")
+    title = f"{answer.text} → {answer.output}" if both else answer.text if task == "tag" else answer.output
     return Picture(
         torch.stack([each.weights for each in attended]),
         first.rows,
         first.columns,
-        title=shown(answer.output)[:80],
+        title=_short(shown(title), 120),
         maps=[layer_of(each.name) for each in attended],
+        note=note if model else "",
+        special=SPECIAL,
         row_words=first.row_words,
         column_words=first.column_words,
-    ).whole_words()
+        removed=removed,
+        view="alignment" if task == "translate" else "matrix",
+        whole=True,
+    )
 
 
 def layer_of(name: str) -> str:
@@ -129,15 +144,17 @@ def layer_of(name: str) -> str:
     return f"{layer}, head {head}" if head else layer
 
 
-def save(picture: Picture, out: Path, aligned: bool) -> None:
+def save(picture: Picture, out: Path) -> None:
     if out.suffix.lower() == ".html":
         from regard.see.page import save_page
 
         save_page(picture, out)
     else:
+        from regard.see.figure import kind_of
         from regard.see.figure import save as save_figure
 
-        save_figure(picture.only(0), out, "alignment" if aligned else "matrix")
+        first = picture.only(0).whole_words()
+        save_figure(first, out, kind_of(first))
 
 
 def as_json(answer: Answer, task: str) -> dict[str, Any]:
@@ -169,6 +186,10 @@ def doubts(answer: Answer) -> str:
 def shown(text: str) -> str:
     """One line, whatever the answer holds: a line of stdin has a line of stdout."""
     return printable(re.sub(r"[\r\n\v\f\x85\u2028\u2029\t]+", " ", text)).encode("utf-8", "replace").decode()
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _candidates(blank: tuple[tuple[str, float], ...]) -> str:

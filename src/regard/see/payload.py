@@ -61,6 +61,7 @@ def pack(picture: Picture, theme: str = "auto") -> dict[str, Any]:
         "note": _visible(picture.note),
         "theme": theme,
         "view": picture.view,
+        "whole": picture.whole,
         "rows": [visible(t) for t in picture.rows],
         "columns": [visible(t) for t in picture.columns],
         "row_words": None if picture.row_words is None else list(picture.row_words),

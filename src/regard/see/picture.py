@@ -50,6 +50,7 @@ class Picture:
     walk: dict[str, Any] | None = field(default=None, repr=False)  # what the walk-through starts from (see.walkthrough)
     points: Float[Tensor, "n_q 2"] | None = None  # where the words stand on a map of their vectors
     view: str = "matrix"  # what a page shows first: matrix, lines, overview, alignment, walk, …
+    whole: bool = False  # a page puts subwords together at first
 
     def __post_init__(self) -> None:
         weights = self.weights.detach().float().cpu()
@@ -136,6 +137,7 @@ class Picture:
             columns=_joined(self.columns, of_column.tolist(), join),
             row_words=None,
             column_words=None,
+            whole=False,
             removed=None if self.removed is None else _add_up(self.removed, of_row, -1) / count,
             walk=None,
             points=None,

@@ -768,7 +768,7 @@ class View {
       view: this.views.includes(payload.view) ? payload.view : "matrix",
       map: 0,
       other: Math.min(1, payload.maps.length - 1),
-      words: false,
+      words: Boolean(payload.whole),
       bare: false,
       scale: "map",
       row: 0,

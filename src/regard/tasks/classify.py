@@ -83,5 +83,6 @@ class Classify(Task):
         row = (BOS, *answer.source)
         with record(network.eval(), only="attention") as records:
             network(torch.tensor([row], device=next(network.parameters()).device), torch.tensor([len(row)]))
-        names = tuple(map(self.tokenizer.piece, answer.source))
-        return [Attended("attention", (answer.output,), names, mean_heads(records["attention"]).cpu()[:, 1:])]
+        names, words = tuple(map(self.tokenizer.piece, answer.source)), self.grouped(answer.source)
+        begin, shown = mean_heads(records["attention"]).cpu().split([1, len(names)], dim=1)
+        return [Attended("attention", (answer.output,), names, shown, (0,), words, begin[:, 0])]

@@ -122,7 +122,12 @@ class Fill(Task):
             network(source, lengths_of([row]).to(device), source == MASK)
         names = tuple("____" if id == MASK else self.tokenizer.piece(id) for id in row[1:-1])
         filled = tuple(candidates[0][0] for candidates in answer.blanks)
-        return [Attended(r.name, filled, names, mean_heads(r).cpu()[blanks, 1:-1]) for r in reversed(list(records))]
+        words, found = self.grouped(answer.source), []
+        for each in reversed(list(records)):
+            weights = mean_heads(each).cpu()[blanks]
+            own = tuple(range(len(blanks)))
+            found.append(Attended(each.name, filled, names, weights[:, 1:-1], own, words, weights[:, [0, -1]].sum(-1)))
+        return found
 
 
 def plain(files: Sequence[str]) -> Iterator[Plain]:

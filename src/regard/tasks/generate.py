@@ -16,7 +16,7 @@ from regard.tasks.data import Plain
 from regard.tasks.examples import IGNORED, Batch, Item, counted, lengths_of, padded
 from regard.tasks.fill import plain
 from regard.tasks.task import Answer, Attended, Options, Task, ended, in_batches, mean_heads
-from regard.tasks.tokenizers import BOS
+from regard.tasks.tokenizers import BOS, SPECIAL
 from regard.tasks.writing import confidence, written
 
 
@@ -91,4 +91,8 @@ class Generate(Task):
             network(source)
         names = tuple(map(self.tokenizer.piece, ids))
         # Row t of the map is what piece t looked at before it was written.
-        return [Attended(r.name, names, ("", *names[:-1]), mean_heads(r).cpu()) for r in reversed(list(records))]
+        words = self.grouped(ids)
+        return [
+            Attended(r.name, names, (SPECIAL[BOS], *names[:-1]), mean_heads(r).cpu(), words, (-1, *words[:-1]))
+            for r in reversed(list(records))
+        ]

@@ -65,6 +65,7 @@ class Attended:
     weights: Float[Tensor, "rows columns"]
     row_words: tuple[int, ...] | None = None  # the word that each piece belongs to, counted from 0
     column_words: tuple[int, ...] | None = None
+    removed: Float[Tensor, " rows"] | None = None  # weight that went to the ends of the text, which are no columns
 
 
 class Task(ABC):

@@ -91,10 +91,12 @@ class Writing(Task):
         words: tuple[int, ...] | None = self.grouped(answer.source)
         if self.model.kind == "autoencoder":  # which sees the source only through its latent
             columns, words = tuple(f"latent {slot + 1}" for slot in range(self.model.slots)), None
-        return [
-            Attended(name, rows, columns, weights[: len(rows), : len(columns)], self.grouped(answer.target), words)
-            for name, weights in self.looked(network, answer.source, answer.target)
-        ]
+        own = self.grouped(answer.target)
+        found = []
+        for name, weights in self.looked(network, answer.source, answer.target):
+            shown, ends = weights[: len(rows)].split([len(columns), weights.shape[1] - len(columns)], dim=1)
+            found.append(Attended(name, rows, columns, shown, own, words, ends.sum(-1)))
+        return found
 
     @torch.no_grad()
     def looked(

@@ -83,9 +83,7 @@ def picture_of_answer(name: str, trained: Trained, answer: Answer) -> Picture | 
     found = trained.attended(answer)
     if not found or not found[0].weights.numel():
         return None
-    view = "alignment" if trained.task.name == "translate" else "matrix"
-    note = f"What the model {name} attended to, in the mean over heads."
-    return replace(told.picture_of(answer, found), note=note, view=view)
+    return told.picture_of(answer, found, trained.task.name, name)
 
 
 def answered(name: str, task: str, answer: Answer, picture: Picture | None) -> dict[str, Any]:
@@ -110,8 +108,7 @@ def drawn(picture: Picture | None, form: str, theme: str) -> bytes:
         raise UnableError("this answer came without attention; there is nothing to draw")
     if form == "html":
         return page(picture, theme=theme).encode()
-    if picture.view == "alignment":
-        picture = picture.only(0)
+    picture = (picture.only(0) if picture.view == "alignment" else picture).whole_words()
     with _alone:
         try:
             return encoded(picture, form, kind_of(picture), theme=theme)
@@ -123,6 +120,7 @@ def weights_of(picture: Picture | None) -> dict[str, Any]:
     """The numbers themselves."""
     if picture is None:
         raise UnableError("this answer came without attention; there are no weights")
+    picture = picture.whole_words()
     maps = [{"name": n, "weights": w.tolist()} for n, w in zip(picture.maps, picture.weights, strict=True)]
     said = {"title": picture.title, "note": picture.note, "rows": picture.rows, "columns": picture.columns}
     return {**said, "maps": maps}
