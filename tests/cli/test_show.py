@@ -96,8 +96,14 @@ def test_vectors_of_words_are_looked_up(regard, vectors, tmp_path):
         ([CAT, "--mask", "window"], "mask 'window': window takes 2 whole numbers; write window:1,1"),
         ([CAT, "--theme", "drak"], "no theme is called 'drak'; did you mean dark?"),
         ([CAT, "--out", "x.gif"], "x.gif: expected a name that ends in .html, .png, .svg, .pdf"),
-        ([CAT, "--out", "nowhere/x.html"], "nowhere/x.html: not written: No such file or directory; make the folder first"),
-        ([CAT, "--out", "nowhere/x.png"], "nowhere/x.png: not written: No such file or directory; make the folder first"),
+        (
+            [CAT, "--out", "nowhere/x.html"],
+            "nowhere/x.html: not written: No such file or directory; make the folder first",
+        ),
+        (
+            [CAT, "--out", "nowhere/x.png"],
+            "nowhere/x.png: not written: No such file or directory; make the folder first",
+        ),
         ([CAT, "--vectors", "gone.txt"], "gone.txt: No such file or directory"),
     ],
 )
