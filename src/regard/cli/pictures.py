@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from regard.see.walkthrough import walk_of
 from regard.steps import Steps, steps
 
 LONGEST_WALK = 64  # words up to which a page has the walk-through
+CHECKED = 20_000  # numbers of torch that a walk-through carries, to check every mechanism with
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,9 @@ def picture_of(
         note=f"{whence}{f'; mask {mask}' if mask else ''}.",
         points=None if places is None else places[[unique.index(word) for word in words]],
         view="matrix" if len(wanted) == 1 else "compare",
-        walk=_walk(words, wanted[0], opened[0], known, width, seed) if walk and len(words) <= LONGEST_WALK else None,
+        walk=_walk(words, wanted[0], opened[0], mask, known, width, seed)
+        if walk and len(words) <= LONGEST_WALK
+        else None,
     )
 
 
@@ -91,7 +95,9 @@ def _open(text: str, one: Asked, mask: str | None, known: Known | None, width: i
         return replace(steps(x, x, x, **parts, mask=mask_of(mask), seed=seed), a=x)
 
 
-def _walk(words: list[str], one: Asked, opened: Steps, known: Known | None, width: int, seed: int) -> dict[str, Any]:
+def _walk(
+    words: list[str], one: Asked, opened: Steps, mask: str | None, known: Known | None, width: int, seed: int
+) -> dict[str, Any]:
     """What the page walks through: the mechanism that was asked for, and all others to choose from."""
     d = width if known is None else known.vectors.shape[-1]
     tidy = rounded if known is None else torch.nn.Module.double
@@ -106,7 +112,14 @@ def _walk(words: list[str], one: Asked, opened: Steps, known: Known | None, widt
     w = None
     if known is None:
         w = {x[-1]: matrix for x, matrix in take(" ".join(words), *_DEFAULTS, width, seed).w.items()}
-    return walk_of(words, opened, w, scores, normalizers, score=one.score, normalizer=one.normalizer)
+    checks, pairs = {}, list(product(scores, normalizers))
+    if len(scores) * opened.scores.numel() + len(pairs) * opened.b.numel() <= CHECKED:
+        given = {"mask": mask_of(mask), "seed": seed}
+        with torch.no_grad():
+            for s, n in pairs:
+                parts = {"score": scores[s], "normalizer": normalizers[n]}
+                checks[s, n] = steps(opened.q, opened.k, opened.v, **parts, **given)
+    return walk_of(words, opened, w, scores, normalizers, score=one.score, normalizer=one.normalizer, checks=checks)
 
 
 _DEFAULTS = ("dot", "softmax", None, "matrices", "rows")  # W_q, W_k and W_v do not depend on them

@@ -1822,7 +1822,9 @@ class View {
     const normalizer = w.normalizers[name.normalizer],
       changed = this.inputs.some((row, i) => row.some((x, j) => x !== w.a[i][j])),
       own = name.score === w.score && name.normalizer === w.normalizer && !changed;
-    const t = walkThrough({ ...w, a: this.inputs }, score, normalizer);
+    const t = walkThrough({ ...w, a: this.inputs }, score, normalizer),
+      torch = changed ? null : torchOf(w, name.score, name.normalizer),
+      off = torch && apart(t, torch, w.allowed);
     this.walked = t;
     const i = clamp(s.row, 0, w.words.length - 1);
     const names = (letter, n) => (n === 1 ? [letter] : Array.from({ length: n }, (_, j) => `${letter}${j + 1}`));
@@ -1863,7 +1865,7 @@ class View {
     const summed = t.weights.map((xs) => [...xs, sum(Array.from(xs))]);
     return [
       this.walkTools(name, i, own),
-      el("p", { class: "said", id: "agrees", "data-apart": own ? apart(t, w) : "" }, agreement(t, w, own)),
+      el("p", { class: "said", id: "agrees", "data-apart": off ?? "" }, agreement(off, changed)),
       el("h2", {}, "a: one vector for each word"),
       row(inputs),
       !w.identity && el("h2", {}, math("W_q, W_k, W_v: the same for every word")),
@@ -2135,18 +2137,30 @@ export function walkThrough({ a, W, allowed, identity }, score, normalizer) {
 
 const scaleOf = (score, d) => score.scale ?? 1 / Math.sqrt(d);
 
+/** What torch computed of this score and normalizer: of the first ones everything, of others enough to compare. */
+function torchOf(w, score, normalizer) {
+  if (score === w.score && normalizer === w.normalizer) return w.torch;
+  const packed = { scores: w.checks?.scores[score], b: w.checks?.b[score]?.[normalizer] };
+  if (!packed.b) return null;
+  const rows = ([name, text]) => {
+    const numbers = new Float64Array(bytesOf(text).buffer),
+      m = numbers.length / w.words.length;
+    return [name, w.words.map((_, i) => numbers.subarray(i * m, (i + 1) * m))];
+  };
+  return Object.fromEntries(Object.entries(packed).map(rows));
+}
+
 /** How far the page's numbers are from torch's. Scores of pairs that the mask forbids are nobody's. */
-function apart(t, { torch, allowed }) {
+function apart(t, torch, allowed) {
   const counts = (name, i, j) => name === "b" || !allowed || allowed[i][j];
   const off = (name) =>
     t[name].flatMap((row, i) => Array.from(row, (x, j) => (counts(name, i, j) ? Math.abs(x - torch[name][i][j]) : 0)));
-  return largest(["scores", "weights", "b"].flatMap(off));
+  return largest(Object.keys(torch).flatMap(off));
 }
 
-function agreement(t, w, own) {
-  if (!own) return "Computed in this page, with your changes.";
-  const off = apart(t, w),
-    most = off ? off.toExponential(1).replace("-", "−") : "0";
+function agreement(off, changed) {
+  if (off === null) return `Computed in this page${changed ? ", with your changes" : ""}.`;
+  const most = off ? off.toExponential(1).replace("-", "−") : "0";
   return `Computed in this page; torch's numbers differ by at most ${most}.`;
 }
 

@@ -3,9 +3,11 @@ torch's numbers to compare with."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from regard.core.normalizers import Entmax, GumbelHard, Hard, Identity, Normalizer, ReLU, Sigmoid, Softmax, Sparsemax
@@ -38,10 +40,12 @@ def walk_of(
     *,
     score: str,
     normalizer: str,
+    checks: Mapping[tuple[str, str], Steps] | None = None,
 ) -> dict[str, Any]:
     """One attention of one sentence, opened. `w` are W_q, W_k, W_v by their letters, None where q, k and v are
     the words' vectors themselves; `scores` and `normalizers` are those a reader may choose from, among them the
-    ones that made the steps."""
+    ones that made the steps. `checks` are the steps under others of these, by their names: what the page computes
+    itself is compared with them."""
     if steps.a is None or steps.a.ndim != 2 or steps.scores.ndim != 2:
         raise InputError("a walk-through needs one sentence and one head: steps of a [n d], without channels")
     q, k = steps.q, steps.k
@@ -56,7 +60,21 @@ def walk_of(
         "score": score,
         "normalizer": normalizer,
         "torch": {"scores": steps.scores.tolist(), "weights": steps.weights.tolist(), "b": steps.b.tolist()},
+        "checks": _checks(checks or {}),
     }
+
+
+def _checks(checks: Mapping[tuple[str, str], Steps]) -> dict[str, Any]:
+    """Scores by their mechanism, and outputs by score and normalizer: an output is wrong where weights are."""
+    found: dict[str, Any] = {"scores": {}, "b": {}}
+    for (score, normalizer), steps in checks.items():
+        found["scores"].setdefault(score, doubles(steps.scores))
+        found["b"].setdefault(score, {})[normalizer] = doubles(steps.b)
+    return found
+
+
+def doubles(x: Tensor) -> str:
+    return base64.b64encode(x.contiguous().double().numpy().astype(np.dtype("<f8")).tobytes()).decode("ascii")
 
 
 def score_of(score: Score, q: Tensor, k: Tensor) -> dict[str, Any]:
