@@ -42,6 +42,7 @@ CORE = [
     "noise",
     "parts",
     "shapes",
+    "memory",
 ]
 
 

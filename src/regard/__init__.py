@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from regard import masks, normalizers, scores
+from regard.core.memory import OutOfMemoryError
 from regard.core.shapes import (
     BackendError,
     DeviceError,
@@ -38,6 +39,7 @@ __all__ = [
     "Extent",
     "InputError",
     "MissingError",
+    "OutOfMemoryError",
     "Record",
     "Records",
     "Sample",

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from regard.backends import chunked, cpu, reference, sdpa, triton
 from regard.core.formula import Call
+from regard.core.memory import FEWER, typed_out_of_memory
 from regard.core.normalizers import Normalizer
 from regard.core.scores import extent_of
 from regard.core.shapes import BackendError, pairs
@@ -26,6 +27,10 @@ BACKENDS: dict[str, ModuleType] = {
 }
 # Up to so many numbers in all pairs, the plain formula costs less than getting a kernel, or blocks, ready.
 SMALL = {"cpu": 2**14, "chunked": 2**20}
+CURES = {
+    "reference": "backend='chunked' holds a block of pairs at a time",
+    "sdpa": "backend='chunked' writes no mask out",
+}
 
 
 def attention(
@@ -53,7 +58,11 @@ def attention(
     """
     with precisely(score, query, key, value) as (query, key, value):
         call, query, key, value = resolve(query, key, value, score, normalizer, mask, dropout, seed)
-        return choose(backend, query, key, value, call)[1].forward(query, key, value, call)
+        chosen, module = choose(backend, query, key, value, call)
+        if torch.compiler.is_compiling():
+            return module.forward(query, key, value, call)
+        with typed_out_of_memory(query, key, CURES.get(chosen, FEWER)):
+            return module.forward(query, key, value, call)
 
 
 @dataclass(frozen=True)

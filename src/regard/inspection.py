@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from regard.backends import reference
+from regard.core.memory import typed_out_of_memory
 from regard.core.normalizers import Normalizer
 from regard.core.shapes import InputError
 from regard.core.statistics import Summary
@@ -31,7 +32,8 @@ def attention_weights(
     with precisely(score, query, key) as (query, key):
         # The keys stand in for the values: weights do not depend on them.
         call, query, key, _ = resolve(query, key, key, score, normalizer, mask)
-        return reference.rows(query, key, call)
+        with typed_out_of_memory(query, key, "attention_summary needs O(n), or ask for some of the queries"):
+            return reference.rows(query, key, call)
 
 
 def attention_summary(

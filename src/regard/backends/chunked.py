@@ -17,6 +17,7 @@ from torch.autograd.forward_ad import unpack_dual
 from torch.utils.checkpoint import checkpoint
 
 from regard.core.formula import BUDGET, Call, blend, extent_of, rows_at_once, weigh, weights_of
+from regard.core.memory import FEWER, typed_out_of_memory
 from regard.core.parts import built_in, flatten, rebuild
 from regard.core.shapes import BackendError, Extent, Spans, wide
 from regard.core.statistics import Summary, summarize
@@ -160,8 +161,16 @@ def _chunked_backward(grad, query, key, value, parts, spec, batch, dropout, seed
     parts = [part.detach().requires_grad_(want) for part, want in zip(parts, wanted[3:], strict=True)]
     call = _call(spec, parts, dropout, seed, noisy)
     extent = Extent(tuple(batch), query.shape[-2], key.shape[-2], query.device)
+    with typed_out_of_memory(query, key, FEWER):  # autograd's own message would be a bare RuntimeError
+        return _added_up(grad, inputs, parts, call, extent, wanted)
+
+
+def _added_up(
+    grad: Tensor, inputs: list[Tensor], parts: list[Tensor], call: Call, extent: Extent, wanted: list[bool]
+) -> list[Tensor]:
+    """The gradients of one block of rows after another."""
     total = [torch.zeros_like(x) if want else x.new_empty(0) for x, want in zip(inputs, wanted, strict=True)]
-    for row, cols in _blocks(extent, call, query.shape[-1]):
+    for row, cols in _blocks(extent, call, inputs[0].shape[-1]):
         places = [row, cols, cols]
         with torch.enable_grad():
             q, k, v = (

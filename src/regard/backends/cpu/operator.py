@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from regard.backends.cpu.plan import Inputs, Options
+from regard.core.memory import FEWER, typed_out_of_memory
 from regard.core.parts import rebuild
 from regard.core.shapes import BackendError
 
@@ -38,7 +39,8 @@ def _cpu_backward(
     from regard.backends.cpu import run
 
     inputs = Inputs(query, key, value, units, line, table, sink)
-    return run.backward(grad, stat, inputs, options_of(spec, masks, dropout, seed, noisy), tuple(batch), wanted)
+    with typed_out_of_memory(query, key, FEWER):
+        return run.backward(grad, stat, inputs, options_of(spec, masks, dropout, seed, noisy), tuple(batch), wanted)
 
 
 class _Last(torch.autograd.Function):
