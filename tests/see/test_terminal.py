@@ -107,11 +107,30 @@ def test_longer_than_the_terminal_it_is_pooled():
     assert places[-1] > 55
 
 
+@pytest.mark.parametrize("colour", ["none", "256", "truecolour"])
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_one_query_over_a_long_text_is_the_text_itself(colour, script):
+    words = SCRIPTS[script].split() * 10
+    drawn = heatmap(weights(1, len(words)), ["positive"], words).text(50, colour)
+    plain = ANSI.sub("", drawn).splitlines()
+    assert max(map(cell_len, plain)) <= 50
+    assert plain[0] == "positive:"
+    assert re.sub("[░▒▓█]", "", " ".join(plain[1:-1])).split() == words
+
+
+def test_the_words_of_a_text_have_the_shades_of_their_weights():
+    words = [f"word{i}" for i in range(30)]
+    drawn = str(heatmap(torch.tensor([[1.0, 0.5, 0.25, *[0.0] * 27]]), ["positive"], words))
+    assert drawn.splitlines()[1].startswith("word0█ word1▒ word2░ word3 word4 ")
+
+
 def test_negative_weights_have_their_sign():
     drawn = str(heatmap(torch.tensor([[-1.5, 0.5]]), ["q"], ["a", "b"]))
     assert "-1.50" in drawn
     assert " 0.50" in drawn
-    assert "-75" in heatmap(torch.tensor([[-1.5] * 9 + [2.0] * 9]), ["q"], ["k"] * 18).text(80)
+    many = torch.tensor([[-1.5] * 9 + [2.0] * 9])
+    assert "-75" in heatmap(many.repeat(2, 1), ["q", "r"], ["k"] * 18).text(80)
+    assert "k-▓ k-▓" in heatmap(many, ["q"], ["k"] * 18).text(80)
 
 
 def test_what_it_draws_on_by_itself():

@@ -145,8 +145,28 @@ class _Drawing:
             yield from self.dense()
         elif each > min(header, LONGEST_HEADER) and each > number:
             yield from self.numbered(max(min(header, LONGEST_HEADER) + 1, number + 1), decimals=True)
+        elif len(self.rows) == 1:
+            yield from self.flow()
         else:
             yield from self.compact()
+
+    def flow(self) -> Iterator[Any]:
+        """One query over a long text: the text itself, each word on the colour of its weight, or with its shade."""
+        lines: list[list[tuple[str, float | None]]] = [[]]
+        used = 0
+        for name, w in zip(self.columns, self.weights[0].tolist(), strict=True):
+            word = _cut(name, self.width - 2)
+            shadow = "" if self.colours else self.cell(w, 1).strip()
+            shadow = f"-{shadow}" if shadow and w < 0 else shadow
+            if used + _cells(word + shadow) > self.width:
+                lines.append([])
+                used = 0
+            lines[-1] += [(word + shadow, w), (" ", None)]
+            used += _cells(word + shadow) + 1
+        yield self.styled(f"{self.rows[0]}:")
+        for line in lines:
+            yield self.line(line)
+        yield self.scale()
 
     def numbered(self, cell: int, decimals: bool) -> Iterator[Any]:
         """Words above their columns, and a number in every cell."""

@@ -6,6 +6,7 @@
 
 const VIEWS = {
   matrix: "Matrix",
+  text: "Text",
   lines: "Lines",
   overview: "All maps",
   alignment: "Alignment",
@@ -16,6 +17,7 @@ const VIEWS = {
 };
 const NUMBERS = 34; // pixels of a cell that can carry its number
 const RIBBONS = 64; // words of an alignment that can be read
+const FLOW = 2000; // tokens of a text whose words are coloured
 const LINES = 60; // tokens on each side between which lines are drawn
 const CELLS = 4096; // cells up to which a saved drawing has a shape for each
 const TABLE = 40; // rows and columns of the table for screen readers
@@ -357,6 +359,9 @@ button:hover { background: var(--soft); }
   overflow: hidden; text-overflow: ellipsis; white-space: nowrap; border-radius: 4px;
 }
 .lines button.on { background: var(--soft); color: var(--hot); font-weight: 650; }
+.flow { font-size: 18px; line-height: 1.75; max-width: 46em; }
+.flow button { border: 0; border-radius: 4px; padding: 1px 5px; margin: 0 1px; white-space: pre-wrap; }
+.flow button.on { outline: 2px solid var(--mark); }
 .scroll { overflow-x: auto; max-width: 100%; padding: 2px; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 14px; }
 caption { text-align: start; color: var(--quiet); font-size: 13px; padding: 3px 0; }
@@ -751,6 +756,7 @@ class View {
       payload.rows.length === payload.columns.length && payload.rows.every((r, i) => r === payload.columns[i]);
     const has = {
       matrix: true,
+      text: !payload.pooled && payload.rows.length > 0 && payload.columns.length <= FLOW,
       lines: !payload.pooled,
       overview: payload.maps.length > 1,
       alignment:
@@ -1307,6 +1313,61 @@ class View {
         ),
       ),
     );
+  }
+
+  /** From paper to ink of one hue: a word without weight looks like any word. */
+  tint(share, signed) {
+    return signed ? this.colour(share, true) : shade(share, ["--paper", "--hot"].map((name) => hexOf(this.css(name))));
+  }
+
+  /** What was read, as it is read: each word in the colour of the weight that one query gives to it. */
+  async text() {
+    const { state: s } = this,
+      seen = await this.seen(s.map),
+      { plane, rows, columns } = seen,
+      i = clamp(s.row, 0, plane.n - 1),
+      weights = plane.row(i),
+      most = s.scale === "row" ? largest(sizes(weights)) : plane.most;
+    const buttons = columns.map((name, j) => {
+      const colour = this.tint(share(weights[j], most), plane.signed);
+      const choose = (aloud) => {
+        s.column = j;
+        buttons.forEach((node, k) => node.classList.toggle("on", k === j));
+        this.tell(i, j, seen, aloud, `${rows[i]} attends ${show(weights[j])} to ${name}`);
+      };
+      return el(
+        "button",
+        {
+          "data-keep": `word-${j}`,
+          "data-weight": weights[j],
+          "aria-label": `${name}: ${show(weights[j])}`,
+          style: { background: `rgb(${colour})`, color: inkOn(colour) },
+          onpointerenter: () => choose(false),
+          onfocus: () => choose(true),
+          onclick: () => (choose(true), this.remember()),
+        },
+        word(name),
+      );
+    });
+    this.tell(i, clamp(s.column, 0, columns.length - 1), seen, false, "");
+    const all = rows.map((name, k) => [k, plane.n > 1 ? `${k + 1} ${name}` : name]);
+    const side = el("div", { class: "top" });
+    side.replaceChildren(
+      ...this.bars(
+        [word(rows[i]), " attends most to"],
+        topOf(weights, 8).map((j) => [columns[j], weights[j]]),
+        3,
+      ),
+    );
+    return [
+      this.tools(
+        this.pickMap(),
+        plane.n > 1 && this.pick("query", "pick-row", all, i, (value) => this.set({ row: Number(value) })),
+        this.savers(() => this.drawFlow(rows[i], columns, weights, most, plane.signed)),
+      ),
+      this.said,
+      el("div", { class: "side-by-side" }, el("div", { class: "flow", dir: "auto" }, buttons), side),
+    ];
   }
 
   async lines() {
@@ -1993,6 +2054,33 @@ class View {
     const width = Math.ceil(Math.max(x - 28, 2 * edge + this.pen.measureText(title || "Attention").width) + edge),
       height = Math.ceil(lowest + (note ? 44 : edge));
     this.pen.font = `14px ${FONTS}`;
+    const box = { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FONTS };
+    return svg("svg", box, svg("rect", { width, height, fill: this.css("--paper") }), parts);
+  }
+
+  /** Words in lines, each on its colour, from left to right. */
+  drawFlow(name, columns, weights, most, signed) {
+    const { title, note } = this.payload,
+      width = 720,
+      edge = 16,
+      parts = [],
+      ink = this.css("--ink"),
+      line = (y, size, fill, said) => svg("text", { x: edge, y, fill, "font-size": size }, said);
+    parts.push(line(30, 17, ink, title || "Attention"), line(54, 14, this.css("--quiet"), `${name} attends to`));
+    let [x, y] = [edge, 68];
+    this.pen.font = `15px ${FONTS}`;
+    columns.forEach((said, j) => {
+      const wide = this.pen.measureText(said).width + 10;
+      if (x > edge && x + wide > width - edge) [x, y] = [edge, y + 28];
+      const colour = this.tint(share(weights[j], most), signed);
+      parts.push(svg("rect", { x, y, width: wide, height: 24, rx: 4, fill: `rgb(${colour})` }));
+      const middle = { x: x + wide / 2, y: y + 17, "text-anchor": "middle", "font-size": 15 };
+      parts.push(svg("text", { ...middle, fill: inkOn(colour) }, said));
+      x += wide + 2;
+    });
+    this.pen.font = `14px ${FONTS}`;
+    const height = y + (note ? 64 : 40);
+    if (note) parts.push(line(y + 48, 12, this.css("--quiet"), note));
     const box = { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": FONTS };
     return svg("svg", box, svg("rect", { width, height, fill: this.css("--paper") }), parts);
   }

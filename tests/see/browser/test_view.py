@@ -11,13 +11,14 @@ import regard
 from regard.nn import MultiHeadAttention
 from regard.see import Picture
 from regard.see import picture as module
-from regard.see.palette import weigh_colour
+from regard.see.palette import shade, weigh_colour
 from tests.chromium import Visit, faults
 
 ENGLISH = ["The", "black", "cat", "ate", "the", "mouse", "."]
 FRENCH = ["Le", "chat", "noir", "a", "mangé", "la", "souris", "."]
 # The strongest key of each French word: "black cat" turns round, "ate" holds for two steps.
 PAIRS = [0, 2, 1, 3, 3, 4, 5, 6]
+WHITE, HOT = (255, 255, 255), (0x1F, 0x5F, 0xBF)
 
 
 def alignment() -> Picture:
@@ -334,6 +335,25 @@ def test_compare_shows_the_difference(as_file):
     assert [n.get_attribute("data-row") for n in page.locator("[role=gridcell]").all()] == ["3", "3", "3"]
 
 
+def test_a_text_in_the_colours_of_its_weights(as_file):
+    picture = alignment()
+    page = as_file(picture, "view=text&row=1").page
+    words = page.locator(".flow button")
+    assert words.all_inner_texts() == ENGLISH
+    assert [float(node.get_attribute("data-weight")) for node in words.all()] == picture.weights[0, 1].tolist()
+    most = picture.weights.max().item()
+    for j, node in enumerate(words.all()):
+        found = node.evaluate("node => node.style.background.match(/\\d+/g).map(Number)")
+        part = picture.weights[0, 1, j].item() / most
+        assert found == pytest.approx([a + (b - a) * part for a, b in zip(WHITE, HOT, strict=True)], abs=1)
+    words.nth(2).hover()
+    assert page.locator("#said").inner_text() == f"chat attends {picture.weights[0, 1, 2]:.3f} to cat"
+    words.nth(1).focus()
+    assert page.locator("[role=status]").inner_text() == f"chat attends {picture.weights[0, 1, 1]:.2f} to black"
+    page.locator("#pick-row").select_option("2")
+    page.wait_for_selector(".top h2:has-text('noir')")
+
+
 def test_lines_follow_a_word(as_file):
     picture = alignment()
     page = as_file(picture, "view=lines").page
@@ -411,7 +431,7 @@ def everything() -> Picture:
 def test_axe_finds_no_serious_fault_in_any_view(as_file, axe, theme):
     page = as_file(everything(), color_scheme=theme).page
     names = page.locator("[role=tab]").all_inner_texts()
-    assert len(names) == 8  # every view there is
+    assert len(names) == 9  # every view there is
     for name in names:
         page.get_by_role("tab", name=name).click()
         page.wait_for_selector(f"[role=tab][aria-selected=true]:has-text('{name}')")
@@ -433,8 +453,8 @@ def test_the_page_can_be_used_by_keys_alone(as_file):
     page = as_file(heads(), "view=matrix").page
     page.locator("#tab-matrix").focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_selector("#tab-lines[aria-selected=true]")
-    assert page.evaluate("document.querySelector('#view').shadowRoot.activeElement.id") == "tab-lines"
+    page.wait_for_selector("#tab-text[aria-selected=true]")
+    assert page.evaluate("document.querySelector('#view').shadowRoot.activeElement.id") == "tab-text"
     page.keyboard.press("ArrowLeft")
     page.wait_for_selector("#tab-matrix[aria-selected=true]")
     for _ in range(12):
@@ -460,7 +480,7 @@ def test_a_table_holds_the_numbers(as_file):
 # ---------------------------------------------------------------- pictures to keep
 
 
-@pytest.mark.parametrize("view", ["matrix", "alignment", "compare"])
+@pytest.mark.parametrize("view", ["matrix", "alignment", "compare", "text"])
 def test_what_is_on_show_can_be_saved(as_file, tmp_path, view):
     from PIL import Image
 
@@ -473,12 +493,14 @@ def test_what_is_on_show_can_be_saved(as_file, tmp_path, view):
     svg = (tmp_path / "saved.svg").read_text(encoding="utf-8")
     assert picture.title in svg
     assert all(f">{word}<" in svg.replace("&lt;", "<").replace("&gt;", ">") for word in picture.columns)
-    assert f">{picture.weights[0, 1, 2]:.2f}<" in svg or view == "compare"
+    assert f">{picture.weights[0, 1, 2]:.2f}<" in svg or view in ("compare", "text")
     assert "var(" not in svg  # colours are written out
     drawn = Image.open(tmp_path / "saved.png").convert("RGB")
     assert drawn.width > 500
     colours = {colour for _, colour in drawn.getcolors(1 << 24)}
     best = weigh_colour(1.0, 1.0, False)
+    if view == "text":
+        best = shade((picture.weights[0, 0].max() / picture.weights.max()).item(), [WHITE, HOT])
     assert any(max(abs(a - b) for a, b in zip(colour, best, strict=True)) <= 3 for colour in colours)
 
 
