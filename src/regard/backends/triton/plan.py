@@ -290,7 +290,7 @@ def block_map(mask: Mask, extent: Extent, block_m: int, block_n: int, flip: bool
     if flip:
         maybe, full = maybe.mT, full.mT
     kind = torch.where(maybe, full.to(torch.uint8), 2)
-    lists = kind.sort(stable=True, dim=-1).indices.to(torch.int32)
+    lists = kind.contiguous().sort(stable=True, dim=-1).indices.to(torch.int32)  # blocks of a list lie side by side
     counts = torch.stack([(kind == 0).sum(-1), (kind == 1).sum(-1)], -1).to(torch.int32)
     lists, counts = two_axes(lists, extent, 2), two_axes(counts, extent, 2)
     at = (*counts.stride()[:3], *lists.stride()[:3])

@@ -148,9 +148,10 @@ def drawn(tree: tl.constexpr, at: tl.constexpr, ints, i, j):
     n: tl.constexpr = tree[at + 1]
     row, col = i // ints[n], j // ints[n]
     found = (i + j) < 0
-    for stratum in range(ints[n + 1]):
-        low = (stratum.to(tl.int64) * ints[n + 3]) // ints[n + 1]
-        high = ((stratum + 1).to(tl.int64) * ints[n + 3]) // ints[n + 1]
+    for count in range(ints[n + 1]):
+        stratum = tl.full([], count, tl.int64)
+        low = (stratum * ints[n + 3]) // ints[n + 1]
+        high = ((stratum + 1) * ints[n + 3]) // ints[n + 1]
         bits = mix((mix((row + ints[n + 2]).to(tl.uint32)) + stratum.to(tl.uint32)).to(tl.uint32))
         block = low + bits.to(tl.int64) % tl.maximum(high - low, 1)
         found = found | ((block == col) & (high > low))

@@ -168,7 +168,11 @@ def threshold(
         low = tl.where(excess > 0, tau, low)
         high = tl.where(excess <= 0, tau, high)
         new = tau + step
-        new = tl.where((new >= low) & (new <= high), new, 0.5 * (low + high))
+        inside = (new >= low) & (new <= high)
+        if NORM > ENTMAX15:
+            # For α > 2 the sum falls infinitely steeply where a key leaves the support: Newton would stop there.
+            inside = inside & (floats[0] <= 2.0)
+        new = tl.where(inside, new, 0.5 * (low + high))
         change = tl.where(live & (empty == 0), tl.abs(new - tau), 0.0)
         moving = tl.max(tl.where(change > 2e-7 * tl.maximum(tl.abs(tau), 1.0), 1, 0), 0)
         tau = new

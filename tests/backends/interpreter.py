@@ -1,0 +1,68 @@
+"""The GPU kernels on the CPU, by Triton's interpreter: it must be chosen before Triton is imported, and for all of a
+process, so the calls run in a process of their own. What is here runs there."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard import attention
+from regard.masks import Mask
+from regard.normalizers import Normalizer
+from regard.scores import Score
+
+KERNELS = ("forward", "threshold", "backward_queries", "backward_keys", "tanh_queries", "tanh_keys")
+
+
+def choose_interpreter() -> None:
+    """At the start of the process."""
+    os.environ["TRITON_INTERPRET"] = "1"
+    torch.set_num_threads(1)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One attention call."""
+
+    inputs: tuple[Tensor, Tensor, Tensor]
+    score: Score | None = None
+    normalizer: Normalizer | None = None
+    mask: Mask | Tensor | None = None
+    options: dict[str, Any] = field(default_factory=dict)  # dropout, seed
+
+    def exact(self) -> Call:
+        """The same call in float64."""
+        inputs = tuple(x.detach().double().requires_grad_(x.requires_grad) for x in self.inputs)
+        score, normalizer = (None if x is None else copy.deepcopy(x).double() for x in (self.score, self.normalizer))
+        mask = self.mask.double() if isinstance(self.mask, Tensor) and self.mask.is_floating_point() else self.mask
+        return Call(inputs, score, normalizer, mask, self.options)  # type: ignore[arg-type]
+
+    def run(self, backend: str) -> list[Tensor]:
+        """The output, and the gradients of queries, keys, values and parameters."""
+        modules = [part for part in (self.score, self.normalizer) if isinstance(part, nn.Module)]
+        leaves = [*self.inputs, *(p for part in modules for p in part.parameters() if p.requires_grad)]
+        parts = {"score": self.score, "normalizer": self.normalizer, "mask": self.mask}
+        out = attention(*self.inputs, backend=backend, **parts, **self.options)
+        grad = torch.randn(out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2)).to(out.dtype)
+        return [out, *torch.autograd.grad(out, leaves, grad, allow_unused=True, materialize_grads=True)]
+
+
+def run(call: Call, tile: tuple[int, int] = (16, 16), poison: bool = False) -> tuple[list[Tensor], ...]:
+    """Output and gradients by the kernels, by the formula in the same type, and by the formula in float64. poison:
+    memory that a kernel gets holds NaN until it is written."""
+    from regard.backends.triton import configs
+
+    configs.OVERRIDE.update({kernel: (*tile, 4, 1) for kernel in KERNELS})
+    # Poison everything that kernels are given to write: also the slack behind a tensor must never be read.
+    torch.utils.deterministic.fill_uninitialized_memory = poison  # type: ignore[attr-defined]
+    torch.use_deterministic_algorithms(poison)
+    try:
+        ours = call.run("triton")
+    finally:
+        torch.use_deterministic_algorithms(False)
+    return tuple([x.detach() for x in found] for found in (ours, call.run("reference"), call.exact().run("reference")))
