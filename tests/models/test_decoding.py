@@ -145,6 +145,18 @@ def test_end_of_sentence_stops_and_max_length_too():
         assert decoded.scores == pytest.approx([0, 0])
 
 
+def test_each_input_may_have_its_own_longest_answer():
+    """As if it stood alone: also where a beam would go on to a longer answer that is better."""
+    late = {(0,): [0, 0.4, 0.6, 0], (0, 2): [0, 0, 1, 0], (0, 2, 2): [0, 1, 0, 0]}
+    for decode in (greedy, beam, sample):
+        options = {"bos": BOS, "eos": EOS} | ({"seed": 0} if decode is sample else {})
+        together = decode(Table(late), ONE.repeat(3, 1), **options, max_length=[1, 2, 9])
+        alone = [decode(Table(late), ONE, **options, max_length=most).n_best[0] for most in (1, 2, 9)]
+        assert together.n_best == alone
+    with pytest.raises(regard.ShapeError, match=r"max_length is for 2 inputs, source has B=3"):
+        greedy(Table(late), ONE.repeat(3, 1), bos=BOS, eos=EOS, max_length=[1, 2])
+
+
 def test_a_forced_beginning_costs_nothing():
     for decode in (greedy, beam):
         decoded = decode(Table(TRAP), ONE, bos=BOS, eos=EOS, prefix=[[3]])

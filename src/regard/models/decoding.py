@@ -1,8 +1,9 @@
 """From a trained model to words: greedy, beam search, sampling. Driven by begin, step and select alone.
 
-All three write until end of sentence or `max_length` tokens, in evaluation mode, and give each input
-the same answer whatever else is in the batch. The first step takes the token `bos` (one for all, or one
-for each input: a language model begins with a prompt without its last token, and bos is that token).
+All three write until end of sentence or `max_length` tokens (one number for all inputs, or one for each), in
+evaluation mode, and give each input the same answer whatever else is in the batch. The first step takes the
+token `bos` (one for all, or one for each input: a language model begins with a prompt without its last token,
+and bos is that token).
 `prefix` forces what each answer begins with; forced tokens are part of the answer, not of its score or length.
 """
 
@@ -66,7 +67,7 @@ def greedy(
     *,
     bos: int | Int[Tensor, " B"],
     eos: int,
-    max_length: int = 128,
+    max_length: int | Sequence[int] = 128,
     prefix: Prefix = None,
 ) -> Decoded:
     """The likeliest word at each step. The score is the sum of log-probabilities, end of sentence included."""
@@ -80,7 +81,7 @@ def sample(
     *,
     bos: int | Int[Tensor, " B"],
     eos: int,
-    max_length: int = 128,
+    max_length: int | Sequence[int] = 128,
     prefix: Prefix = None,
     n: int = 1,
     temperature: float = 1.0,
@@ -133,7 +134,7 @@ def _write(
     lengths: Tensor | None,
     bos: int | Tensor,
     eos: int,
-    max_length: int,
+    max_length: int | Sequence[int],
     prefix: Prefix,
     n: int,
     choose: Choose,
@@ -142,14 +143,14 @@ def _write(
     with _evaluating(model):
         answers: list[list[int]] = [[] for _ in range(len(source) * n)]
         scores = [0.0] * len(answers)
-        forced = _forced(prefix, len(source), max_length)
+        forced = _forced(prefix, len(source))
         rows = torch.arange(len(answers), device=source.device)  # the rows still writing
         if len(rows) == 0:
             return Decoded([])
         state = model.begin(source, lengths).select(rows // n)
         token = _first(bos, source)[rows // n]
         total = torch.zeros(len(rows), dtype=torch.float64, device=source.device)
-        ends = torch.tensor([len(f) + max_length for f in forced], device=source.device)
+        ends = torch.tensor(_ends(max_length, forced), device=source.device)
         for t in range(int(ends.max())):
             logits, state = model.step(token, state)
             log_p = wide(logits).log_softmax(-1).double()
@@ -178,7 +179,7 @@ def beam(
     *,
     bos: int | Int[Tensor, " B"],
     eos: int,
-    max_length: int = 128,
+    max_length: int | Sequence[int] = 128,
     prefix: Prefix = None,
     width: int = 4,
     n_best: int = 1,
@@ -198,7 +199,8 @@ def beam(
         if len(source) == 0:
             return Decoded([])
         device = source.device
-        forced = _forced(prefix, len(source), max_length)
+        forced = _forced(prefix, len(source))
+        ends = _ends(max_length, forced)
         ended: list[list[Hypothesis]] = [[] for _ in forced]  # best first, at most n_best
         inputs = torch.arange(len(source), device=device)  # the inputs still searched
         state = model.begin(source, lengths).select(inputs.repeat_interleave(width))
@@ -239,14 +241,14 @@ def beam(
 
             stay = []
             for place, i in enumerate(names):
-                left = len(forced[i]) + max_length
-                hope = float(total[place, 0]) / penalty(max_length, alpha)  # what the best could still reach
+                left, most = ends[i], ends[i] - len(forced[i])
+                hope = float(total[place, 0]) / penalty(most, alpha)  # what the best could still reach
                 full = len(ended[i]) == n_best and ended[i][-1].score >= hope
                 if t < left and not full and hope > float("-inf"):
                     stay.append(place)
                 elif t >= left:
                     cut = zip(words[place].tolist(), total[place].tolist(), strict=True)
-                    cut = [Hypothesis(w, s / penalty(max_length, alpha)) for w, s in cut if s > float("-inf")]
+                    cut = [Hypothesis(w, s / penalty(most, alpha)) for w, s in cut if s > float("-inf")]
                     ended[i] += cut[: n_best - len(ended[i])]
             here = torch.tensor(stay, dtype=torch.long, device=device)
             rows = (here[:, None] * width + parent[here]).reshape(-1)
@@ -283,9 +285,17 @@ def _first(bos: int | Tensor, source: Tensor) -> Int[Tensor, " B"]:
     return torch.full((len(source),), bos, device=source.device)
 
 
-def _forced(prefix: Prefix, inputs: int, max_length: int) -> list[list[int]]:
-    if max_length < 1:
+def _ends(max_length: int | Sequence[int], forced: list[list[int]]) -> list[int]:
+    """How many tokens each answer may have, with those that are forced."""
+    most = [max_length] * len(forced) if isinstance(max_length, int) else list(max_length)
+    if len(most) != len(forced):
+        raise ShapeError(f"max_length is for {len(most)} inputs, source has B={len(forced)}; expected one for each")
+    if min(most, default=1) < 1:
         raise InputError(f"max_length={max_length}; expected 1 or more")
+    return [len(words) + longest for words, longest in zip(forced, most, strict=True)]
+
+
+def _forced(prefix: Prefix, inputs: int) -> list[list[int]]:
     if prefix is None:
         return [[] for _ in range(inputs)]
     if len(prefix) != inputs:

@@ -61,7 +61,7 @@ class Writing(Task):
             places = [asked[place] for place in chosen]
             rows = [ended(sources[i][0]) for i in places]
             read = padded(rows).to(device), lengths_of(rows).to(device)
-            most = options.longest or min(2 * max(map(len, rows)) + 10, self.longest)
+            most = options.longest or [min(2 * len(row) + 10, self.longest) for row in rows]  # not of the batch
             found = written(network, *read, BOS, options, most)
             for i, n_best in zip(places, found.n_best, strict=True):
                 ids, unknown, cut = sources[i]
@@ -128,7 +128,9 @@ class Writing(Task):
         return tuple(self.tokenizer.piece(id) for id in ids)
 
 
-def written(network: Any, source: Tensor, lengths: Tensor, bos: int | Tensor, options: Options, most: int) -> Decoded:
+def written(
+    network: Any, source: Tensor, lengths: Tensor, bos: int | Tensor, options: Options, most: int | list[int]
+) -> Decoded:
     if options.temperature > 0:
         return sample(
             network,
