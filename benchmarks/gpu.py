@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 import traceback
@@ -268,7 +267,7 @@ class Results:
     def fail(self, what: str) -> None:
         error = traceback.format_exc()
         first = [line for line in error.splitlines() if line.strip()]
-        text = f"{what}: " + " / ".join(first[-6:])[:1500]
+        text = f"{what}: {first[-1][:400]} / " + " / ".join(first[-7:-1])[-1200:]
         self.failures.append(text)
         print("FAILED", text[:500], flush=True)
         self.write()
@@ -470,7 +469,7 @@ def error_of(case: Case, out: Tensor, rows: int = 256) -> float:
 def rate(work: Work, ms: float, backward: bool) -> str:
     if work.kind != "matrix":
         return ""
-    return f"{work.operations() * (2.5 if backward else 1.0) / ms / 1e9:.0f}"
+    return f"{work.operations() * (2.5 if backward else 1.0) / max(ms, 1e-6) / 1e9:.0f}"
 
 
 def measure(work: Work, who: str, call: Callable[..., Tensor], results: Results, backward: bool = True) -> None:
@@ -818,8 +817,9 @@ def all_steps(run: Run, only: set[str]) -> None:
             raise BrokenError(step.name) from error
 
 
-def measure_all(options: argparse.Namespace) -> int:
-    """0, or 3 if a fresh process must measure the rest."""
+def measure_all(options: argparse.Namespace) -> bool:
+    """Whether the GPU broke, so that a fresh process must measure the rest."""
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "3")  # in each of several processes
     results = Results.continued(options.out)
     import triton
 
@@ -827,21 +827,21 @@ def measure_all(options: argparse.Namespace) -> int:
     print(results.machine, time.strftime("%Y-%m-%d"), flush=True)
     spawn = get_context("spawn")
     pool = ProcessPoolExecutor(options.workers, mp_context=spawn)
-    peers = ProcessPoolExecutor(2, mp_context=spawn)
-    run, code = Run(results, options.seconds, pool, peers), 0
+    peers = ProcessPoolExecutor(5, mp_context=spawn)
+    run, broken = Run(results, options.seconds, pool, peers), False
     try:
         run.prepare(set(options.only))
         all_steps(run, set(options.only))
     except BrokenError as step:
         print(f"the GPU answers no more after {step}: a fresh process goes on", flush=True)
-        code = 3
+        broken = True
     finally:
         results.write()
         stop(pool)
         stop(peers)
     print(f"best: {results.best}")
     print(f"{time.perf_counter() - START:.0f} s, {len(results.failures)} failures", flush=True)
-    return code
+    return broken
 
 
 def main() -> None:
@@ -849,28 +849,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=150, help="after these, nothing new is started")
     parser.add_argument("--out", type=Path, default=Path("build/gpu"))
     parser.add_argument("--only", nargs="+", default=["correct", "tune", "table", "peers"])
-    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 3))
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) - 4))
+    parser.add_argument("--goes-on", action="store_true", help="keep what gpu.json has, and do not repeat it")
     options = parser.parse_args()
-    if options.child:
-        code = measure_all(options)
-        sys.stdout.flush()
-        os._exit(code)  # threads of pools and of the compiler keep nobody waiting
+    if not torch.cuda.is_available():
+        sys.exit("benchmarks.gpu: no GPU is visible to torch")
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "gpu.json").unlink(missing_ok=True)
-    begun = time.perf_counter()
-    arguments = ["--out", str(options.out), "--only", *options.only, "--workers", str(options.workers), "--child"]
-    for _ in range(4):
-        seconds = options.seconds - (time.perf_counter() - begun)
-        command = [sys.executable, "-m", "benchmarks.gpu", *arguments, "--seconds", f"{seconds:.0f}"]
-        try:
-            code = subprocess.run(command, timeout=max(seconds + 15, 1)).returncode
-        except subprocess.TimeoutExpired:
-            print("stopped: out of time", flush=True)
-            return
-        if code == 0 or options.seconds - (time.perf_counter() - begun) < 20:
-            return
-        print(f"the process ended with {code}", flush=True)
+    if not options.goes_on:
+        (options.out / "gpu.json").unlink(missing_ok=True)
+    broken = measure_all(options)
+    sys.stdout.flush()
+    seconds = left(options.seconds)
+    if broken and seconds > 20:
+        arguments = ["--out", str(options.out), "--only", *options.only, "--workers", str(options.workers)]
+        command = [sys.executable, "-m", "benchmarks.gpu", *arguments, "--seconds", f"{seconds:.0f}", "--goes-on"]
+        os.execv(sys.executable, command)
+    os._exit(0)  # threads of pools and of the compiler keep nobody waiting
 
 
 if __name__ == "__main__":
