@@ -150,7 +150,7 @@ def _write(folder: Path, one: Made, made: Sequence[Made]) -> Path:
     )
     body = (
         f'<p class="quiet">{_text(KINDS[entry.kind][0])}</p><h1>{_text(entry.title)}</h1>'
-        f'<p class="formula">{_text(entry.formula)}</p>'
+        f'<p class="formula">{_math(entry.formula)}</p>'
         f'<div class="page"><div><p>{_text(entry.what)}</p><h3>When</h3><p>{_text(entry.when)}</p>{cost}</div>'
         f"<div>{drawn}</div></div>{_pre(coloured(one.code))}{said}<div class=turn>{turn}</div>"
     )
@@ -249,6 +249,11 @@ def _page(title: str, body: str) -> str:
 def _text(text: str) -> str:
     """Escaped; what stands between backticks is code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def _math(text: str) -> str:
+    """Escaped; what follows an underscore stands below the line."""
+    return re.sub(r"_(\w|\([^)]*\))", lambda found: f"<sub>{found[1].strip('()')}</sub>", html.escape(text))
 
 
 def _pre(inside: str) -> str:

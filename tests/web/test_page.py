@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from regard.cli.sentence import take
+from regard.web.models import Models
 from tests.chromium import faults
 from tests.web.small import served
 
@@ -119,7 +120,7 @@ def test_every_task_is_answered_and_drawn(open_page, task, client):
         assert client.post(f"/api/{task}", json=body).json()["output"] in said
     else:
         assert said.startswith(text)
-    assert visited.page.locator("#grid").count() == 1
+    assert visited.page.locator(".flow" if task in ("classify", "fill") else "#grid").count() == 1
     assert visited.outside == []
 
 
@@ -156,7 +157,7 @@ def test_what_was_typed_is_text(open_page, task):
         .flatMap((root) => [...root.querySelectorAll("img, script, b, [onerror], [onload], [onmouseover]")])
         .map((e) => e.outerHTML).filter((html) => !html.includes('src="/icon.svg"') && !html.includes('src="/page.js"') && !/^<b>[0-9.<−&lt;]*<\\/b>$/.test(html))"""
     assert page.evaluate(inside) == []
-    assert page.locator("#grid").count() == 1
+    assert page.locator("#grid, .flow").count() == 1
     for tab in page.get_by_role("tab").all():
         tab.click()
         page.wait_for_timeout(30)
@@ -200,6 +201,22 @@ def test_axe_finds_no_serious_fault(open_page, visit, address, axe, theme, query
 def test_nothing_is_wider_than_the_window(open_page, width):
     visited = open_page(viewport={"width": width, "height": 800})
     assert visited.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_a_model_it_says_which_tasks_are_missing(visit):
+    with served(Models()) as address:
+        page = visit(f"{address}/?task=translate", under=address).page
+        page.wait_for_selector("body[data-ready]")
+        assert page.locator("#tasks input:not(:disabled)").evaluate_all("all => all.map((x) => x.value)") == ["attend"]
+        said = "No model is here for Translate, Tag, Classify, Fill in, Restore, Go on: regard train makes one"
+        assert page.locator("#lacking").inner_text().startswith(said)
+
+
+def test_with_all_models_nothing_is_missing(open_page):
+    page = open_page().page
+    assert page.locator("#tasks input:disabled").count() == 0
+    assert not page.locator("#lacking").is_visible()
+    assert page.locator(".formula sub").first.inner_text() == "k"  # q · k / √d_k
 
 
 def test_the_documentation_names_every_operation(visit, address, client):

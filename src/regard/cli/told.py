@@ -133,7 +133,7 @@ def picture_of(answer: Answer, attended: list[Attended], task: str = "", model: 
         row_words=first.row_words,
         column_words=first.column_words,
         removed=removed,
-        view="alignment" if task == "translate" else "text" if len(first.rows) == 1 else "matrix",
+        view="alignment" if task == "translate" else "text" if task in ("classify", "fill") else "matrix",
         whole=True,
     )
 

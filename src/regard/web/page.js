@@ -8,7 +8,7 @@ const TASKS = {
   attend: { name: "Look", label: "A sentence", go: "See it", examples: ["This is a cat", "When he saw his owner, the dog was happy, so he wagged his tail", "the the cat cat sat sat"] },
   translate: { name: "Translate", label: "A text to translate", go: "Translate", examples: ["The black cat ate the mouse.", "I have never seen such a beautiful garden."] },
   tag: { name: "Tag", label: "A text to tag, word by word", go: "Tag", examples: ["The old man the boats.", "Time flies like an arrow."] },
-  classify: { name: "Classify", label: "A text to classify", go: "Classify", examples: ["A warm, funny and moving film.", "Two hours that I will never get back."] },
+  classify: { name: "Classify", label: "A text to classify", go: "Classify", examples: ["A warm, funny and moving film.", "Two hours that I will never get back.", "NVIDIA reported revenue of $30.0 billion, up 15% from the previous quarter and up 122% from a year ago."] },
   fill: { name: "Fill in", label: "A text with ____ for a word", go: "Fill in", examples: ["When he saw his owner, the dog was ____ , so he wagged his tail", "She drank a cup of ____ ."] },
   denoise: { name: "Restore", label: "A damaged text (____ for a word that is lost)", go: "Restore", examples: ["cat The ____ on mat the"] },
   generate: { name: "Go on", label: "The beginning of a text", go: "Go on", examples: ["Once upon a time", "The cat"] },
@@ -36,6 +36,8 @@ function el(tag, props = {}, ...kids) {
 }
 
 const word = (text) => el("bdi", { dir: "auto" }, text);
+/** W_q with its q below the line. */
+const math = (text) => text.split(/_(\w+)/).map((part, n) => (n % 2 ? el("sub", {}, part) : part));
 const percent = (p) => (p >= 0.9995 ? "100 %" : `${(100 * p).toFixed(1)} %`);
 
 async function ask(path, body, signal) {
@@ -69,7 +71,7 @@ function part(kind, parts, now, name) {
     input.setAttribute("aria-label", `${kind}: ${found.number || "number"}`);
     input.title = input.placeholder = found.number || "";
     input.value = value ?? found.default ?? "";
-    formula.textContent = found.formula;
+    formula.replaceChildren(...math(found.formula));
   };
   choice.addEventListener("change", () => fit());
   fit(number);
@@ -256,8 +258,11 @@ async function begin() {
   const state = { ...START, ...given };
   if (!Object.hasOwn(TASKS, state.task) || !able(state.task)) state.task = "attend";
   find("tasks").append(...Object.entries(TASKS).map(([name, { name: label }]) =>
-    el("label", { title: able(name) ? null : `No model for this is here: regard serve --model NAME=FOLDER` },
+    el("label", {},
       el("input", { type: "radio", name: "task", value: name, checked: name === state.task, disabled: !able(name) }), el("span", {}, label))));
+  const lacking = Object.keys(TASKS).filter((name) => !able(name)).map((name) => TASKS[name].name);
+  find("lacking").hidden = !lacking.length;
+  find("lacking").append(`No model is here for ${lacking.join(", ")}: `, el("code", {}, "regard train"), " makes one, ", el("code", {}, "regard serve --model NAME=FOLDER"), " brings it.");
   find("tasks").addEventListener("change", () => {
     prepare(task());
     if (Object.values(TASKS).some(({ examples }) => examples.includes(find("text").value))) find("text").value = TASKS[task()].examples[0];
