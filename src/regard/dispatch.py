@@ -27,6 +27,7 @@ BACKENDS: dict[str, ModuleType] = {
 }
 # Up to so many numbers in all pairs, the plain formula costs less than getting a kernel, or blocks, ready.
 SMALL = {"cpu": 2**14, "chunked": 2**20}
+WRITTEN = 2**20  # up to so many, torch's fused attention may have a mask or bias written out where a kernel need not
 CURES = {
     "reference": "backend='chunked' holds a block of pairs at a time",
     "sdpa": "backend='chunked' writes no mask out",
@@ -128,6 +129,16 @@ def _numbers(query: Tensor, key: Tensor, call: Call) -> int:
     return pairs(extent_of(call.score, query, key)) * call.score.work(query.shape[-1])
 
 
+def _order(query: Tensor, key: Tensor, call: Call) -> list[str]:
+    """Every backend by preference. Torch's fused attention on a CPU wants a mask written out, and reads all of it."""
+    names = list(BACKENDS)
+    small = torch.compiler.is_compiling() or _numbers(query, key, call) <= WRITTEN
+    if not small and query.device.type == "cpu" and sdpa.writes(query, key, call):
+        names.remove("cpu")
+        names.insert(names.index("sdpa"), "cpu")
+    return names
+
+
 def choose(backend: str, query: Tensor, key: Tensor, value: Tensor, call: Call) -> tuple[str, ModuleType]:
     if backend != "auto":
         if backend not in BACKENDS:
@@ -136,7 +147,8 @@ def choose(backend: str, query: Tensor, key: Tensor, value: Tensor, call: Call) 
         if reason is not None:
             raise BackendError(f"{backend}: {reason}; use backend='auto' or 'reference'")
         return backend, BACKENDS[backend]
-    for name, module in BACKENDS.items():
+    for name in _order(query, key, call):
+        module = BACKENDS[name]
         if (name == "triton" and not query.is_cuda) or module.why_not(query, key, value, call) is not None:
             continue  # Triton's interpreter, on the CPU, is for tests
         # Compiled code serves many lengths: comparing one with a limit would compile it once more.

@@ -42,6 +42,11 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, call: Call) -> str | None
     return None
 
 
+def writes(query: Tensor, key: Tensor, call: Call) -> bool:
+    """Whether it would have to write out a mask or a bias."""
+    return bool(_split(call.score)[1]) or not _is_native(call.mask, extent_of(call.score, query, key))
+
+
 def forward(
     query: Float[Tensor, "*batch n_q d_q"],
     key: Float[Tensor, "*batch n_k d_k"],

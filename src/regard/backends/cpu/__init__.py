@@ -59,7 +59,7 @@ def _arguments(query: Tensor, key: Tensor, value: Tensor, call: Call) -> tuple:
     parts = take_apart(call.score)
     assert isinstance(parts, Parts)
     extent = extent_of(call.score, query, key)
-    query, key = parts.content.project(query, key)
+    query, key, factor = parts.project(query, key)
     line = line_of(parts.biases, extent, tile_columns(parts.code, query.dtype))
     table = table_of(parts.biases, extent)
     units = getattr(parts.content, "v", None)
@@ -68,7 +68,7 @@ def _arguments(query: Tensor, key: Tensor, value: Tensor, call: Call) -> tuple:
         sink = sink.reshape(sink.shape[:1])
     extras = (x if x is None else x.to(query.dtype) for x in (units, line, table, sink))
     masks: list[Tensor] = []
-    spec = flatten((parts.code, parts.factor, parts.cap, *normalizer_code(call), call.mask), masks)
+    spec = flatten((parts.code, factor, parts.cap, *normalizer_code(call), call.mask), masks)
     seed = torch.zeros((), dtype=torch.int64) if call.seed is None else call.seed
     return query, key, wide(value), *extras, masks, spec, extent.batch, float(call.dropout), seed, call.seed is not None
 

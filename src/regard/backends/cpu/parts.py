@@ -24,7 +24,7 @@ from regard.core.scores import (
     SoftCap,
     TanhSum,
 )
-from regard.core.shapes import Extent, Tile
+from regard.core.shapes import Extent, Tile, wide
 
 CONTENTS: dict[type[Score], int] = {
     Dot: codes.DOT,
@@ -60,9 +60,12 @@ class Parts:
     def code(self) -> int:
         return CONTENTS[type(self.content)]
 
-    @property
-    def factor(self) -> float:
-        return -0.5 / self.content.sigma**2 if isinstance(self.content, Gaussian) else 0.0
+    def project(self, query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, float]:
+        """What is computed once per token, and a number by which the kernels multiply what a pair gives."""
+        if isinstance(self.content, ScaledDot):  # they scale queries while reading them
+            return wide(query), wide(key), self.content.factor(key.shape[-1])
+        factor = -0.5 / self.content.sigma**2 if isinstance(self.content, Gaussian) else 1.0
+        return *self.content.project(query, key), factor
 
 
 def take_apart(score: Score) -> Parts | str:

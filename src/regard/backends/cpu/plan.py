@@ -169,12 +169,9 @@ class Plan:
 
 def record(kind: np.dtype, arrays: dict[str, np.ndarray], numbers: dict[str, float]) -> Any:
     """A kernel's argument. An array of nothing has address 0; the caller keeps the arrays."""
-    made = np.zeros(1, kind)
-    for name, x in arrays.items():
-        made[name] = x.ctypes.data if x.size else 0
-    for name, number in numbers.items():
-        made[name] = number
-    return made[0]
+    names = kind.names or ()
+    filled = numbers | {name: x.__array_interface__["data"][0] if x.size else 0 for name, x in arrays.items()}
+    return np.array([tuple(filled.get(name, 0) for name in names)], kind)[0]
 
 
 def _words(x: Tensor) -> np.ndarray:

@@ -72,6 +72,8 @@ def backward(
     sink = new(size, parts)
     value_t, _ = plan.transposed(codes.VALUE_T, plan.value)
     query_rows = plan.put(codes.QUERY_ROWS, plan.in_registers(plan.query) if products else None, 2)
+    if content == codes.DOT and options.factor != 1:
+        query_rows = query_rows * plan.dtype.type(options.factor)
     key_rows = plan.put(codes.KEY_ROWS, plan.in_registers(plan.key) if products else None, 2)
     grad = plan.in_registers(grad.to(inputs.value.dtype)).contiguous()
     stat = stat.contiguous()

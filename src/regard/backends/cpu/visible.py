@@ -40,9 +40,14 @@ class Visible(NamedTuple):
 
 def visible(mask: Mask | None, extent: Extent, chosen: Tensor | None, tile: int, pad: int) -> Iterator[Visible]:
     """All groups at once; or, where a mask must be written out, as many as fit."""
+    if mask is None:
+        n_r = extent.n_q if chosen is None else len(chosen)
+        rows, wide = _rows(extent.n_k + tile, n_r), -(-extent.n_k // tile) * tile
+        low, high = np.zeros(n_r, np.int64), np.full(n_r, extent.n_k)
+        yield Visible(0, -(-n_r // rows), rows, wide + pad, (), False, low=low, high=high)
+        return
     found = intervals(mask, extent)
     if found is None:
-        assert mask is not None
         yield from _listed(mask, extent, chosen, tile, pad)
         return
     low, high = (x if chosen is None else x[..., chosen] for x in found)

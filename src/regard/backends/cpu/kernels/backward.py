@@ -31,7 +31,7 @@ from regard.backends.cpu.kernels.jit import entry, inner
 from regard.backends.cpu.kernels.product import add_product
 from regard.backends.cpu.kernels.records import floats, longs, words
 from regard.backends.cpu.kernels.rows import add_into, cap_back, drop, gate_back
-from regard.backends.cpu.kernels.simd import lanes, load, store
+from regard.backends.cpu.kernels.simd import lanes, load, number, store
 from regard.backends.cpu.kernels.strip import (
     copy_queries,
     find_tiles,
@@ -91,7 +91,7 @@ def backward(p, to, first_group, last_group, begin, end, scratch, spans):
             _to_content(p, to, task, b, g, first, count, spans, most, queries, exps, g_, dq, du)
         if p.content == TANH:
             for d in range(p.depth):
-                collected = du[0] * 0
+                collected = number(du, 0.0)
                 for c in range(step):
                     collected += du[d * step + c]
                 floats(to.units, scratch)[task * p.depth + d] += sum_ - 2 * collected
@@ -313,7 +313,8 @@ def _to_content(p, to, task, b, g, first, count, spans, most, queries, exps, g_,
                 end - begin,
                 False,
             )
+    by = number(dq, p.factor if p.content == DOT else 1.0)
     for r in range(rows):
         into = (b * p.n_r + start + r) * p.depth
         for d in range(p.depth):
-            floats(to.query, g_)[into + d] = dq[r * row_width + d]
+            floats(to.query, g_)[into + d] = dq[r * row_width + d] * by

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from regard.backends.cpu.kernels.elementary import exp, fill, tanh
 from regard.backends.cpu.kernels.jit import inner
-from regard.backends.cpu.kernels.simd import fma, lanes, load, store, total, where
+from regard.backends.cpu.kernels.simd import fma, lanes, load, number, store, total, where
 
 
 @inner
@@ -16,7 +16,7 @@ def pack_tile(source, s0, depth, width, n_k, first, tile, to, t0, exps):
     """Keys `first` to `first + tile` (rows of `width` numbers from s0 on, `depth` of them wanted), transposed;
     zeros beyond n_k. With `exps`, e^(2k) follows. Returns max |k|."""
     count = min(tile, n_k - first)
-    most = source[0] * 0
+    most = number(source, 0.0)
     for c in range(count):
         at = s0 + (first + c) * width
         for d in range(depth):

@@ -56,7 +56,7 @@ PROBLEM = np.dtype(
         )
     ]
     + [
-        ("factor", np.float64),  # of the Gaussian: -1 / 2σ²
+        ("factor", np.float64),  # of the dot product; of the Gaussian: -1 / 2σ²
         ("limit", np.float64),  # of the cap; 0: none
         ("number", np.float64),  # of the normalizer
         ("share", np.float64),  # dropped
@@ -82,7 +82,7 @@ GRADIENTS = np.dtype(
         for name in (
             "out",  # [B, n_r, width]: the output's gradient
             "value_t",  # [.., tiles, d_v, tile]: values, transposed as keys are
-            "query_rows",  # [.., n_r, wide]: queries and keys in whole registers, for dot products
+            "query_rows",  # [.., n_r, wide]: queries (scaled) and keys in whole registers, for dot products
             "key_rows",  # [.., n_k, wide]
             "stat",  # [B, n_r, 2]
             "query",  # [B, n_r, depth]

@@ -344,6 +344,16 @@ def lanes(typing: Any, array: Any) -> Any:
     return types.intp(array), lambda context, builder, sig, args: ir.Constant(INDEX, count)
 
 
+@intrinsic
+def number(typing: Any, array: Any, value: Any) -> Any:
+    """A number, as one of the array's type: `array[0] * 0` would be NaN where the array holds one."""
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return context.cast(builder, args[1], sig.args[1], array.dtype)
+
+    return array.dtype(array, value), generate
+
+
 def is_double(array: Any) -> bool:
     """Whether these are floats of 64 bits: decided when compiling."""
     raise NotImplementedError

@@ -6,6 +6,7 @@ import math
 
 from regard.backends.cpu.codes import (
     BITS,
+    DOT,
     EXACT,
     GATE_K,
     GATE_Q,
@@ -27,7 +28,7 @@ from regard.backends.cpu.kernels.jit import inner
 from regard.backends.cpu.kernels.product import add_product
 from regard.backends.cpu.kernels.records import floats, longs, octets, words
 from regard.backends.cpu.kernels.rows import add, add_exactly, add_gumbel, cap, gate, keep_bits, keep_range
-from regard.backends.cpu.kernels.simd import lanes, load, store
+from regard.backends.cpu.kernels.simd import lanes, load, number, store
 
 NOTHING = -math.inf
 
@@ -80,10 +81,11 @@ def tile_of(p, g, first, k):
 def copy_queries(p, b, start, rows, queries, exps):
     """The queries of a group, and e^(2q) for tanh. Returns max |q|."""
     source = floats(p.query, queries)
-    size, most = rows * p.depth, queries[0] * 0
+    size, most = rows * p.depth, number(queries, 0.0)
     at = place(p, b, QUERY) + start * p.depth
+    by = number(queries, p.factor if p.content == DOT else 1.0)
     for x in range(size):
-        queries[x] = source[at + x]
+        queries[x] = source[at + x] * by
         most = max(most, abs(queries[x]))
     if p.content == TANH:
         for x in range(0, size, lanes(queries)):
@@ -103,7 +105,7 @@ def score(p, b, g, first, count, spans, queries, exps, most, x, s):
     start = g * p.rows
     rows = min(p.rows, p.n_r - start)
     step = lanes(s)
-    sum_v = queries[0] * 0
+    sum_v = number(queries, 0.0)
     units = place(p, b, UNITS)
     of_units, of_keys, of_most = floats(p.units, s), floats(p.keys, s), floats(p.key_most, s)
     size = p.depth * p.tile * (2 if p.content == TANH else 1)
