@@ -90,9 +90,11 @@ def make_normalizer(text: str) -> Normalizer:
 def nearest(name: str, known: Iterable[str]) -> str:
     """What a message says after a name that nobody knows: the nearest one, and all of them."""
     known = list(known)
-    close = difflib.get_close_matches(name.lower(), [k.lower() for k in known], n=1)
-    hint = next((f"did you mean {k}? " for k in known if close and k.lower() == close[0]), "")
-    return f"{hint}there is: {', '.join(known)}"
+    short = [k for k in known if len(k) <= 100]  # names may come from a file
+    close = difflib.get_close_matches(name[:100].lower(), [k.lower() for k in short], n=1)
+    hint = next((f"did you mean {k}? " for k in short if close and k.lower() == close[0]), "")
+    listed = [k if len(k) <= 60 else f"{k[:60]}…" for k in known[:30]]
+    return f"{hint}there is: {', '.join(listed)}{f' and {len(known) - 30} more' if len(known) > 30 else ''}"
 
 
 def formula(part: Score | Normalizer) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 from regard import __version__
 from regard.core.shapes import InputError
 
+LONGEST = 1500  # characters of an error
+
 # regard.cli.<verb> has a function <verb>; this is the order of --help.
 VERBS = (
     *("translate", "tag", "classify", "fill", "denoise", "generate"),
@@ -67,5 +69,11 @@ def _app() -> Any:
 
 
 def _refuse(message: str) -> int:
-    print("regard:", " ".join(message.split()), file=sys.stderr)
+    """One line, whatever a file had in it that the message quotes."""
+    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in " ".join(message.split()))
+    print(
+        "regard:",
+        line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}",
+        file=sys.stderr,
+    )
     return 2

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 from regard.core.shapes import InputError
 from regard.tasks.atomic import write_whole
+from regard.tasks.files import shown
 
 Config = TypeVar("Config")
 MOST = 1 << 20  # bytes of a configuration; what is larger is another file by mistake
@@ -211,13 +212,14 @@ def _type_of(cls: type, name: str, source: str, section: tuple[str, ...]) -> Any
     types = _types(cls)
     if name in types:
         return types[name]
-    near = get_close_matches(name, types, n=1)
+    near = get_close_matches(name[:100], types, n=1)
     # A key without its section, or in the wrong one, is the mistake that is made most.
     elsewhere = [] if near or section else [f"{s}.{name}" for s, t in types.items() if name in _keys(t)]
     meant = [".".join((*section, key)) for key in near] or elsewhere
     hint = f"did you mean {meant[0]}? " if meant else ""
     of = f"[{'.'.join(section)}]" if section else "the top level"
-    raise InputError(f"{source}: {'.'.join((*section, name))}: unknown key; {hint}{of} has: {', '.join(types)}")
+    said = name if name.isprintable() and len(name) <= 60 else shown(name)
+    raise InputError(f"{source}: {'.'.join((*section, said))}: unknown key; {hint}{of} has: {', '.join(types)}")
 
 
 def _keys(hint: Any) -> list[str]:
@@ -310,7 +312,7 @@ def _checked(hint: Any, value: Any, where: str) -> Any:
     wrong = InputError(f"{where} = {_short(value)}: expected {_said(hint)}")
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
-            near = get_close_matches(str(value), [str(choice) for choice in get_args(kind)], n=1)
+            near = get_close_matches(str(value)[:100], [str(choice) for choice in get_args(kind)], n=1)
             raise InputError(f"{wrong}; did you mean {near[0]!r}?") if near else wrong
         return value
     if get_origin(kind) is tuple:
@@ -330,7 +332,7 @@ def _checked(hint: Any, value: Any, where: str) -> Any:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:  # a file name on the command line that is not UTF-8
-            raise InputError(f"{where} = {value!a}: not Unicode; rename the file") from None
+            raise InputError(f"{where} = {value[:200]!a}: not Unicode; rename the file") from None
     return value
 
 

@@ -79,16 +79,22 @@ def draw(lines: list[dict[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for name, label, style in (("loss", "training", "-"), ("valid loss", "validation", "o-")):
-        points = [(line["step"], line[name]) for line in lines if name in line]
+        points = [(line["step"], line[name]) for line in lines if _drawable(line["step"]) and _drawable(line.get(name))]
         if points:
             axes.plot(*zip(*points, strict=True), style, label=label, linewidth=1, markersize=4)
     axes.set_xlabel("step")
     axes.set_ylabel("loss for each word")
-    axes.legend(frameon=False)
+    if axes.lines:
+        axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     png = BytesIO()
     FigureCanvasAgg(figure).print_png(png)
     write_whole(path, png.getvalue())
+
+
+def _drawable(value: Any) -> bool:
+    """Anybody may have written the file."""
+    return type(value) in (int, float) and abs(value) < 1e15  # which NaN is not
 
 
 def _short(value: Any) -> Any:
