@@ -217,9 +217,7 @@ def test_the_resolved_file_is_complete_and_readable(path):
 
 
 def test_writing_keeps_the_old_file_when_it_fails(path, tmp_path):
-    with pytest.raises(
-        InputError, match=r"No such file or directory; make the folder first"
-    ):
+    with pytest.raises(InputError, match=r"No such file or directory; make the folder first"):
         write(tmp_path / "missing" / "run.toml", read(path))
     assert path.read_text() == SMALL
 
