@@ -45,7 +45,8 @@ class Call:
     def run(self, backend: str) -> list[Tensor]:
         """The output, and the gradients of queries, keys, values and parameters."""
         modules = [part for part in (self.score, self.normalizer) if isinstance(part, nn.Module)]
-        leaves = [*self.inputs, *(p for part in modules for p in part.parameters() if p.requires_grad)]
+        leaves = [*self.inputs, *(p for part in modules for p in part.parameters())]
+        leaves = [x for x in leaves if x.requires_grad]
         parts = {"score": self.score, "normalizer": self.normalizer, "mask": self.mask}
         out = attention(*self.inputs, backend=backend, **parts, **self.options)
         grad = torch.randn(out.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(2)).to(out.dtype)
