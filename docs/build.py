@@ -186,7 +186,8 @@ def _index(folder: Path, made: Sequence[Made]) -> Path:
             )
     head = "".join(f"<th>{_text(name)}</th>" for name in MEANINGS)
     rows = "".join(
-        f'<tr><th scope="row">{_text(w)}</th>{"".join(f"<td>{x:g}</td>" for x in v)}</tr>' for w, v in VECTORS.items()
+        f'<tr><th scope="row">{_text(w)}</th>{"".join(f"<td>{x:g}</td>" for x in VECTORS[w].tolist())}</tr>'
+        for w in VECTORS.words
     )
     body = (
         "<h1>Attention, one mechanism at a time</h1>"
@@ -201,7 +202,7 @@ def _index(folder: Path, made: Sequence[Made]) -> Path:
         '<a href="side-by-side.view.html">Open it, to zoom, read and compare</a></figcaption></figure>'
         f"{''.join(groups)}"
         "<details><summary>The vectors of the words</summary><p>Made by hand, so that anybody can see why two words are "
-        f"alike; multiplied by 2.</p><table><tr><td></td>{head}</tr>{rows}</table></details>"
+        f"alike: <code>examples/sentence.glove.txt</code>.</p><table><tr><td></td>{head}</tr>{rows}</table></details>"
     )
     path = folder / "index.html"
     path.write_text(_page("Gallery", body), encoding="utf-8")

@@ -67,6 +67,26 @@ def test_the_page_has_the_maps_the_walk_and_the_vectors(regard, tmp_path):
     assert held["walk"]["torch"]["b"] == walked["steps"]["b"]
 
 
+@pytest.mark.parametrize("view", ["walk", "vectors", "lines", "matrix"])
+def test_a_page_begins_with_the_view_that_was_asked_for(regard, tmp_path, view):
+    out = tmp_path / "cat.html"
+    assert regard("show", CAT, "--compare", "dot", "--view", view, "--out", out).code == 0
+    assert payload(out)["view"] == view
+
+
+def test_words_fall_together_on_their_map(regard, tmp_path):
+    """Animals, plants and verbs of real vectors: every word's nearest neighbour is one of its kind."""
+    kinds = ["dog cat horse cow mouse sheep", "tree flower grass oak leaf shrub", "run walk eat sleep jump swim"]
+    words, out = " ".join(kinds), tmp_path / "map.html"
+    ran = regard("show", words, "--vectors", "examples/words.glove.txt", "--view", "vectors", "--out", out)
+    assert ran.code == 0
+    points = torch.tensor(payload(out)["points"])
+    kind = [k for k, its in enumerate(kinds) for _ in its.split()]
+    apart = torch.cdist(points, points).fill_diagonal_(torch.inf)
+    assert [kind[j] for j in apart.argmin(1).tolist()] == kind
+    assert regard("show", words, "--vectors", "examples/words.glove.txt", "--view", "vectors", "--out", tmp_path / "map.svg").code == 0  # fmt: skip
+
+
 def test_a_long_text_has_no_walk(regard, tmp_path):
     out = tmp_path / "long.html"
     assert regard("show", " ".join(f"w{i}" for i in range(65)), "--out", out).code == 0
@@ -94,6 +114,11 @@ def test_vectors_of_words_are_looked_up(regard, vectors, tmp_path):
         ([CAT, "--compare", "softmx"], "no score or normalizer is called 'softmx'; did you mean softmax?"),
         ([CAT, "--compare", "dot/x"], "no normalizer is called 'x'"),
         ([CAT, "--mask", "window"], "mask 'window': window takes 2 whole numbers; write window:1,1"),
+        ([CAT, "--view", "wlk", "--out", "x.html"], "no view is called 'wlk'; did you mean walk?"),
+        ([CAT, "--view", "walk", "--out", "x.png"], "--view walk: only a page has it; write --out x.html"),
+        ([CAT, "--view", "walk"], "--view walk: the terminal shows matrices; --out x.html or x.png shows it"),
+        (["a b", "--view", "vectors", "--out", "x.png"], "--view vectors: three different words make a map"),
+        ([CAT, "--view", "compare", "--out", "x.png"], "--view compare: one mechanism cannot be compared"),
         ([CAT, "--theme", "drak"], "no theme is called 'drak'; did you mean dark?"),
         ([CAT, "--out", "x.gif"], "x.gif: expected a name that ends in .html, .png, .svg, .pdf"),
         (

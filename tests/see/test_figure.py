@@ -44,7 +44,7 @@ def aligned(rows: list[str], columns: list[str]) -> Picture:
     return Picture((2 * torch.randn(len(rows), len(columns))).softmax(-1), rows, columns, title="A title")
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "text"])
+@pytest.mark.parametrize("kind", ["matrix", "alignment", "heads", "compare"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_what_is_drawn_are_the_weights(kind, theme):
     picture = aligned(FRENCH, ENGLISH)
@@ -81,7 +81,8 @@ def test_two_maps_are_compared_with_their_difference():
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_cut_at_the_edge(words, kind):
     shown, n = words.split()[:9], min(len(words.split()), 9)
-    picture = Picture(torch.eye(n).repeat(2, 1, 1), shown, shown, title=words, note=f"{words} {words}")
+    points, note = torch.randn(n, 2), f"{words} {words}"
+    picture = Picture(torch.eye(n).repeat(2, 1, 1), shown, shown, title=words, note=note, points=points)
     drawn = figure(picture, kind)
     drawn.canvas.draw()
     width, height = drawn.bbox.size
@@ -93,6 +94,19 @@ def test_nothing_is_cut_at_the_edge(words, kind):
         assert box.x1 <= width + 1, text
         assert box.y0 >= -1, text
         assert box.y1 <= height + 1, text
+
+
+def test_a_map_of_word_vectors_keeps_their_places_and_no_word_covers_another():
+    words = ["dog", "cat", "oak", "tree", "dog"]
+    points = torch.tensor([[0.0, 0.0], [0.1, 0.0], [5.0, 3.0], [5.0, 3.1], [0.0, 0.0]])
+    drawn = figure(Picture(torch.eye(5), words, words, points=points, view="vectors"), "vectors")
+    drawn.canvas.draw()
+    (axes,) = drawn.axes
+    assert [text.get_text() for text in axes.texts] == ["dog", "cat", "oak", "tree"]  # a word once
+    x, y = (torch.tensor([getattr(line, get)()[0] for line in axes.lines]) for get in ("get_xdata", "get_ydata"))
+    assert (x.argsort().tolist(), y.argsort(stable=True).tolist()) == ([0, 1, 2, 3], [0, 1, 2, 3])
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -122,6 +136,8 @@ def test_what_is_drawn_first_is_what_a_page_shows_first():
     assert kind_of(Picture(one, words, words, view="alignment")) == "alignment"
     assert kind_of(Picture(torch.eye(70), long, long, view="alignment")) == "matrix"
     assert kind_of(Picture(torch.ones(1, 70), ["a"], long, view="text")) == "text"
+    assert kind_of(Picture(one, words, words, view="vectors", points=torch.zeros(3, 2))) == "vectors"
+    assert kind_of(Picture(one, words, words, view="vectors")) == "matrix"
 
 
 def test_ribbons_are_as_wide_as_the_weights():
@@ -206,7 +222,7 @@ def test_links():
 
 def test_bad_input(tmp_path):
     picture = aligned(FRENCH, ENGLISH)
-    with pytest.raises(InputError, match="kind='ribbon'; expected matrix, alignment, heads, compare, text"):
+    with pytest.raises(InputError, match="kind='ribbon'; expected matrix, alignment, heads, compare, text, vectors"):
         figure(picture, "ribbon")
     with pytest.raises(InputError, match="theme='blue'"):
         figure(picture, theme="blue")
@@ -218,5 +234,7 @@ def test_bad_input(tmp_path):
         figure(Picture(torch.eye(70), ["a"] * 70, ["a"] * 70), "alignment")
     with pytest.raises(InputError, match="maps of 70 x 70 words cannot be read side by side; expected at most 64"):
         figure(Picture(torch.eye(70), ["a"] * 70, ["a"] * 70), "compare")
+    with pytest.raises(InputError, match="has no points: no map of word vectors can be drawn"):
+        figure(picture, "vectors")
     with pytest.raises(InputError, match="a text of 70 x 70 words cannot be read; expected at most 4,000 in all"):
         figure(Picture(torch.eye(70), ["a"] * 70, ["a"] * 70), "text")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +17,12 @@ from regard.mechanisms import NORMALIZERS, SCORES, nearest, usages
 from regard.nn.vectors import read_vectors
 from regard.see.figure import FORMATS, kind_of, save
 from regard.see.page import THEMES, save_page
+from regard.see.picture import Picture
 from regard.see.terminal import heatmap
 from regard.tasks.silence import silent
+
+VIEWS = ("matrix", "text", "lines", "overview", "compare", "walk", "statistics", "vectors")
+DRAWN = ("matrix", "text", "overview", "compare", "vectors")
 
 
 def show(
@@ -36,6 +41,10 @@ def show(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="x.html, x.png, x.svg or x.pdf (else: the terminal)")] = None,
     theme: Annotated[str | None, typer.Option(help="light or dark (a page: as the reader's system)")] = None,
+    view: Annotated[
+        str | None,
+        typer.Option(help=f"What is seen first. Of a page: {', '.join(VIEWS)}; of a figure: {', '.join(DRAWN)}"),
+    ] = None,
     width: Annotated[int, typer.Option(min=1, help="Random numbers per word (and additive's hidden units)")] = 4,
     seed: Annotated[int, typer.Option(help="The random numbers are the same for the same seed")] = 0,
 ) -> None:
@@ -47,10 +56,14 @@ def show(
         raise InputError(f"no theme is called {theme!r}; {nearest(theme, THEMES[1:])}")
     if out is not None and out.suffix.lower() not in (".html", *FORMATS):
         raise InputError(f"{out}: expected a name that ends in .html, {', '.join(FORMATS)}")
+    if view is not None:
+        _check(view, out)
     wanted = [Asked(score, normalizer), *(asked(other, score, normalizer) for other in compare or [])]
     known = None if vectors is None else _look_up(vectors, words_of(text))
     page = out is not None and out.suffix.lower() == ".html"
     picture = picture_of(text, wanted, mask, known, width, seed, walk=page)
+    if view is not None:
+        picture = _seen(picture, view)
     if out is None:
         console = Console(highlight=False)
         for i in range(len(wanted)):
@@ -61,6 +74,23 @@ def show(
         save_page(picture, out, theme=theme or "auto")
     else:
         save(picture, out, kind_of(picture), theme=theme or "light")
+
+
+def _check(view: str, out: Path | None) -> None:
+    if view not in VIEWS:
+        raise InputError(f"no view is called {view!r}; {nearest(view, VIEWS)}")
+    if out is None:
+        raise InputError(f"--view {view}: the terminal shows matrices; --out x.html or x.png shows it")
+    if out.suffix.lower() != ".html" and view not in DRAWN:
+        raise InputError(f"--view {view}: only a page has it; write --out x.html, or one of {', '.join(DRAWN)}")
+
+
+def _seen(picture: Picture, view: str) -> Picture:
+    if view == "vectors" and picture.points is None:
+        raise InputError("--view vectors: three different words make a map; write more words")
+    if view in ("compare", "overview") and len(picture.maps) == 1:
+        raise InputError(f"--view {view}: one mechanism cannot be compared; --compare NAME adds another")
+    return replace(picture, view=view)
 
 
 def _look_up(path: Path, words: list[str]) -> Known:

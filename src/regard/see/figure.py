@@ -41,14 +41,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMATS = (".png", ".svg", ".pdf")
-KINDS = ("matrix", "alignment", "heads", "compare", "text")
+KINDS = ("matrix", "alignment", "heads", "compare", "text", "vectors")
 FLOW = 4000  # words up to which a text is written out, once for each query
 
 
 def figure(picture: Picture, kind: str = "matrix", *, theme: str = "light") -> Figure:
     """A matplotlib figure: "matrix" (of several maps, their mean), "alignment" (ribbons above the matrix),
-    "heads" (every map, small), "compare" (every map with its words; of two, their difference too) or "text" (what
-    was read, each word on the colour of its weight).
+    "heads" (every map, small), "compare" (every map with its words; of two, their difference too), "text" (what was
+    read, each word on the colour of its weight) or "vectors" (where the words stand on a map of their vectors).
 
     Letters are drawn in the system's own fonts; where none has a letter, an error names the package to install.
     """
@@ -64,6 +64,7 @@ def figure(picture: Picture, kind: str = "matrix", *, theme: str = "light") -> F
             "heads": _heads_figure,
             "compare": _compare_figure,
             "text": _text_figure,
+            "vectors": _vectors_figure,
         }
         return draw[kind](picture, theme)
 
@@ -75,6 +76,8 @@ def kind_of(picture: Picture) -> str:
         return picture.view
     if picture.view == "text" and not picture.pooled and len(picture.rows) * len(picture.columns) <= FLOW:
         return "text"
+    if picture.view == "vectors" and picture.points is not None:
+        return "vectors"
     return "matrix" if len(picture.maps) == 1 else "heads"
 
 
@@ -252,6 +255,45 @@ def _text_figure(picture: Picture, theme: str) -> Figure:
     scale = place(0.2 + wide + 0.1, 0.3, 0.09, min(block - 0.4, 2.0))
     draw_scale(drawn, scale, weights, theme, most, signed, stops)
     return drawn
+
+
+def _vectors_figure(picture: Picture, theme: str) -> Figure:
+    if picture.points is None:
+        raise InputError(f"{picture!r} has no points: no map of word vectors can be drawn")
+    wide, high, edge, colours = 6.2, 4.6, 0.6, THEMES[theme]
+    drawn, place = paper(0.14, wide, 0.14, 0.1, high, 0.2, picture.title, picture.note, theme)
+    axes = drawn.add_axes(place(0.14, 0.1, wide, high))
+    axes.set_xlim(0, wide)
+    axes.set_ylim(0, high)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_color(colours["quiet"])
+        side.set_alpha(0.35)
+    where = {visible(word): point for word, point in zip(picture.rows, picture.points.tolist(), strict=True)}
+    low, most = ([reach(point[axis] for point in where.values()) for axis in (0, 1)] for reach in (min, max))
+    spread = [(most[axis] - low[axis]) or 1 for axis in (0, 1)]
+    dots = [
+        [edge + (p[axis] - low[axis]) / spread[axis] * (size - 2 * edge) for axis, size in enumerate((wide, high))]
+        for p in where.values()
+    ]
+    taken = [(x, y, 0.1, 0.1) for x, y in dots]  # middles and sizes of dots, then of words
+    words = [cut(word, 24) for word in where]
+    for i, (word, width) in enumerate(zip(words, widths_of(words), strict=True)):
+        x, y = dots[i]
+        others = taken[:i] + taken[i + 1 :]
+        beside = [(x, y + 0.15), (x, y - 0.15), (x + width / 2 + 0.06, y), (x - width / 2 - 0.06, y)]
+        free = (at for at in beside if all(_apart(at, width, each) for each in others))
+        at = next(free, beside[0])
+        taken.append((*at, width, 0.17))
+        axes.plot([x], [y], "o", markersize=5, color=colours["link"])
+        axes.text(*at, word, ha="center", va="center", color=colours["ink"])
+    return drawn
+
+
+def _apart(at: tuple[float, float], width: float, other: tuple[float, float, float, float]) -> bool:
+    x, y, w, h = other
+    return abs(at[0] - x) * 2 > width + w or abs(at[1] - y) * 2 > 0.17 + h
 
 
 def _heads_figure(picture: Picture, theme: str) -> Figure:

@@ -1834,17 +1834,26 @@ class View {
       edge + ((x - left) / wide) * (width - 2 * edge),
       height - edge - ((y - low) / high) * (height - 2 * edge),
     ];
-    const taken = [];
-    const marks = unique.map((i) => {
-      const [x, y] = put(points[i]);
-      let at = y - 9;
-      while (taken.some(([a, b]) => Math.abs(a - x) < 60 && Math.abs(b - at) < 15)) at -= 15;
-      taken.push([x, at]);
+    const taken = unique.map((i) => [...put(points[i]), 10, 10]); // middles and sizes of dots, then of words
+    const marks = unique.map((i, n) => {
+      const [x, y] = taken[n],
+        wide = this.pen.measureText(rows[i]).width + 4,
+        aside = wide / 2 + 7,
+        free = ([a, b]) =>
+          taken.every(([c, d, w, h], m) => m === n || Math.abs(a - c) * 2 > wide + w || Math.abs(b - d) * 2 > 16 + h);
+      const beside = [
+        [x, y - 14],
+        [x, y + 14],
+        [x + aside, y],
+        [x - aside, y],
+      ];
+      const [left, top] = beside.find(free) || beside[0];
+      taken.push([left, top, wide, 16]);
       return svg(
         "g",
         {},
         svg("circle", { cx: x, cy: y, r: 4, style: { fill: "var(--link)" } }),
-        svg("text", { x, y: at, "text-anchor": "middle", "font-size": 14 }, rows[i]),
+        svg("text", { x: left, y: top + 5, "text-anchor": "middle", "font-size": 14 }, rows[i]),
       );
     });
     const frame = svg("rect", {
