@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -251,12 +251,19 @@ class Dense(Mask):
         table = self._whole(spans.extent)
         if spans.block is None:
             return _rectangles(table, spans.i_first, spans.i_last, spans.j_first, spans.j_last)
-        # Counted block by block: a summed-area table would take sixteen bytes for each pair.
-        (block_q, block_k), (n_q, n_k) = spans.block, table.shape[-2:]
-        table = torch.nn.functional.pad(table, (0, -n_k % block_k, 0, -n_q % block_q))
-        inside = table.unflatten(-1, (-1, block_k)).unflatten(-3, (-1, block_q)).sum((-3, -1))
-        size = (spans.i_last - spans.i_first + 1) * (spans.j_last - spans.j_first + 1)
-        return Kinds(inside > 0, inside == size)
+        # Block by block, without a copy: a summed-area table would take sixteen bytes for each pair.
+        block_q, block_k = spans.block
+        bits = table.view(torch.uint8)
+        maybe, full = (_along(_along(bits, block_q, -2, how), block_k, -1, how) for how in (torch.amax, torch.amin))
+        return Kinds(maybe.bool(), full.bool())
+
+
+def _along(table: Tensor, size: int, axis: int, how: Callable[..., Tensor]) -> Tensor:
+    """Each run of `size` along an axis as one number; the last run may be shorter."""
+    n = table.shape[axis]
+    whole = n // size * size
+    runs = how(table.narrow(axis, 0, whole).unflatten(axis, (whole // size, size)), axis)
+    return runs if n == whole else torch.cat([runs, how(table.narrow(axis, whole, n - whole), axis, True)], axis)
 
 
 def _rectangles(table: Tensor, i_first: Tensor, i_last: Tensor, j_first: Tensor, j_last: Tensor) -> Kinds:
