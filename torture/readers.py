@@ -144,7 +144,7 @@ def _bombs(file: str) -> Iterator[Files]:
 
 @cache
 def _packed_bombs() -> list[bytes]:
-    units = (b"a" * 1000, 300_000), (b"a\tb\n" * 250, 5_000), (b"\n" * 1000, 5_000)
+    units = (b"a" * 1000, 300_000), (b"a\tb\n" * 250, 5_000), (b"\n" * 1000, 1_000)
     found = [pack(unit * times) for unit, times in units for pack in (partial(gzip.compress, compresslevel=1), _xz)]
     return [*found, b"".join(gzip.compress(b"a" * 1000) for _ in range(2000))]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -23,6 +22,7 @@ from torch import nn
 from regard import InputError
 from regard.tasks import atomic, checkpoints
 from regard.tasks.checkpoints import STATE, SUMS, TENSORS, load, save
+from torture.faults import FAULTS, Faults, Killed
 
 
 def same(a, b) -> bool:
@@ -227,39 +227,12 @@ def test_a_folder_without_checkpoints(tmp_path, folder):
 
 # Faults of the disk and of the process
 
-CALLS = ("open", "write", "fsync", "rename", "replace", "mkdir", "unlink", "rmdir")
-
-
-class Killed(BaseException):
-    """Not an Exception: nothing may catch it."""
-
-
-class Faults:
-    """Counts the calls that change the disk; lets number `at` fail, and when killed every later one too."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, at: int = -1, fault: BaseException | None = None) -> None:
-        self.count, self.at, self.fault = 0, at, fault
-        for name in CALLS:
-            patch.setattr(os, name, self.wrapped(name, getattr(os, name)))
-
-    def wrapped(self, name, real):
-        def call(*args, **kwargs):
-            here, self.count = self.count, self.count + 1
-            if self.fault and (here == self.at or (here > self.at and isinstance(self.fault, Killed))):
-                if name == "write" and here == self.at:
-                    real(args[0], args[1][: len(args[1]) // 2])
-                raise self.fault
-            return real(*args, **kwargs)
-
-        return call
-
 
 def run_with_fault(folder: Path, at: int = -1, fault: BaseException | None = None) -> tuple[int, BaseException | None]:
     """Three checkpoints, then a fourth under a fault: how many calls there were, and what was raised."""
     for step in (1, 2, 3):
         save(folder, step, state_of(step), keep=2, best=step == 1)
-    with pytest.MonkeyPatch.context() as patch:
-        faults = Faults(patch, at, fault)
+    with Faults(at, fault) as faults:
         try:
             save(folder, 4, state_of(4), keep=2)
         except (InputError, Killed) as error:
@@ -267,10 +240,7 @@ def run_with_fault(folder: Path, at: int = -1, fault: BaseException | None = Non
         return faults.count, None
 
 
-FAULTS = [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EROFS, "Read-only file system"), Killed()]
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=["full", "read-only", "killed"])
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_a_fault_at_any_call_loses_nothing(tmp_path, fault):
     calls, _ = run_with_fault(tmp_path / "counted")
     assert calls > 15
@@ -311,8 +281,8 @@ def test_everything_is_on_the_disk_before_it_gets_its_name(tmp_path, monkeypatch
 
 
 def test_the_cure_fits_the_fault(tmp_path):
-    _, full = run_with_fault(tmp_path / "a", 1, FAULTS[0])
-    _, locked = run_with_fault(tmp_path / "b", 1, FAULTS[1])
+    _, full = run_with_fault(tmp_path / "a", 1, FAULTS["full"])
+    _, locked = run_with_fault(tmp_path / "b", 1, FAULTS["read-only"])
     assert "No space left on device; free some space and resume" in str(full)
     assert "Read-only file system; choose a folder that can be written to" in str(locked)
 
@@ -328,43 +298,10 @@ def test_a_folder_that_one_may_not_write_to(tmp_path):
     assert same(load(tmp_path).state, state_of(1))
 
 
-# A process that forks children and kills them while they save: torch is imported once.
-KILLS = """
-import os, random, signal, sys, time
-from pathlib import Path
-import torch
-from regard.tasks.checkpoints import load, save
-torch.set_num_threads(1)
-folder, kills, lost, step = Path(sys.argv[1]), int(sys.argv[2]), 0, 0
-random.seed(sys.argv[3])
-def state_of(step):
-    return {"step": step, "weights": torch.full((20000,), float(step))}
-for _ in range(kills):
-    reader, writer = os.pipe()
-    child = os.fork()
-    if not child:
-        while True:
-            step += 1
-            save(folder, step, state_of(step), keep=2)
-            os.write(writer, b"%d\\n" % step)
-    os.close(writer)
-    time.sleep(random.uniform(0.01, 0.15))
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    promised = open(reader, "rb").read().split()
-    if promised or any(folder.glob("step-*")):
-        read = load(folder)
-        whole = torch.equal(read.state["weights"], state_of(read.step)["weights"])
-        lost += read.step < int((promised or [step])[-1]) or not whole
-        step = read.step
-print(lost, step)
-"""
-
-
 @pytest.mark.parametrize("kills", [10, pytest.param(300, marks=pytest.mark.slow)])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_kill_9_loses_no_checkpoint(tmp_path, kills):
-    command = [sys.executable, "-c", KILLS, str(tmp_path), str(kills), "7"]
+    command = [sys.executable, "-m", "torture.saving", str(tmp_path), str(kills), "7"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     lost, step = map(int, done.stdout.split())
@@ -500,16 +437,13 @@ def test_a_pickle_under_our_names_is_never_unpickled(tmp_path):
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     path = tmp_path / "config.toml"
     atomic.write_whole(path, b"old")
-    with pytest.MonkeyPatch.context() as patch:
-        calls = Faults(patch)
+    with Faults() as calls:
         atomic.write_whole(path, b"old")
     for at in range(calls.count):
-        for fault in FAULTS:
+        for fault in FAULTS.values():
             path.write_bytes(b"old")
-            with pytest.MonkeyPatch.context() as patch:
-                Faults(patch, at, fault)
-                with suppress(InputError, Killed):
-                    atomic.write_whole(path, b"newer")
+            with suppress(InputError, Killed), Faults(at, fault):
+                atomic.write_whole(path, b"newer")
             assert path.read_bytes() in (b"old", b"newer")
             atomic.clean_up(tmp_path)
             assert names(tmp_path) == ["config.toml"]
