@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
 from regard.backends.cpu import operator as _operator  # noqa: F401  (defines the operators)
-from regard.backends.cpu.parts import NORMALIZERS, Parts, line_of, normalizer_code, table_of, take_apart, tile_columns
+from regard.backends.cpu.parts import NORMALIZERS, Parts, line_of, normalizer_code, table_of, take_apart
 from regard.core.formula import Call, extent_of, weights_of
 from regard.core.parts import built_in, flatten
 from regard.core.shapes import wide
@@ -60,7 +60,7 @@ def _arguments(query: Tensor, key: Tensor, value: Tensor, call: Call) -> tuple:
     assert isinstance(parts, Parts)
     extent = extent_of(call.score, query, key)
     query, key, factor = parts.project(query, key)
-    line = line_of(parts.biases, extent, tile_columns(parts.code, query.dtype))
+    line = line_of(parts.biases, extent)
     table = table_of(parts.biases, extent)
     units = getattr(parts.content, "v", None)
     sink = getattr(call.normalizer, "sink", None)

@@ -98,18 +98,22 @@ def normalizer_code(call: Call) -> tuple[int, float]:
     return code, number
 
 
-def tile_columns(content: int, dtype: torch.dtype) -> int:
-    """Columns of a tile: 256 bytes for matrix products; more where sums are kept along it."""
-    columns = 256 if content in (codes.TANH, codes.GAUSSIAN) else 64
-    return columns // (2 if dtype == torch.float64 else 1)
+WIDEST = 256
 
 
-def line_of(biases: list[Bias], extent: Extent, tile: int) -> Tensor | None:
-    """The biases that depend on the distance j - i only: their sum for each distance from -(n_q - 1) on."""
+def tile_columns(content: int, itemsize: int, n_k: int, lanes: int) -> int:
+    """Columns of a tile: 256 bytes for matrix products; more where sums are kept along it; not much more than keys."""
+    columns = (WIDEST if content in (codes.TANH, codes.GAUSSIAN) else 64) * 4 // itemsize
+    return min(columns, -(-n_k // lanes) * lanes)
+
+
+def line_of(biases: list[Bias], extent: Extent) -> Tensor | None:
+    """The biases that depend on the distance j - i only: their sum for each distance from -(n_q - 1) on, up to
+    the end of the last tile."""
     some = [bias for bias in biases if not isinstance(bias, DenseBias)]
     if not some:
         return None
-    span = (extent.n_k + tile - 1) // tile * tile
+    span = (extent.n_k + WIDEST - 1) // WIDEST * WIDEST
     distance = torch.arange(extent.n_q + span, device=extent.device) - (extent.n_q - 1)
     seen_from_0 = Tile(extent, torch.zeros(1, dtype=torch.long, device=extent.device), distance)
     total = some[0](seen_from_0)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from regard.backends.cpu import codes
 from regard.backends.cpu.parts import tile_columns
-from regard.backends.cpu.threads import share
+from regard.backends.cpu.threads import borrow, give_back, share
 from regard.backends.cpu.visible import Visible, visible
 from regard.core import noise
 from regard.core.mask import Mask
@@ -61,11 +61,12 @@ class Plan:
         query, key, value = inputs.query, inputs.key, inputs.value
         self.kernels, self.options, self.batch, self.size, self.chosen = kernels, options, batch, prod(batch), chosen
         self.extent = Extent(batch, query.shape[-2], key.shape[-2], query.device)
+        self.borrowed: list[np.ndarray] = []
         self.position = torch.arange(self.extent.n_q) if chosen is None else chosen
         self.n_r, self.n_k = len(self.position), key.shape[-2]
         self.dtype = np.dtype(np.float64 if query.dtype == torch.float64 else np.float32)
         self.lanes = kernels.BYTES // self.dtype.itemsize
-        self.tile = tile_columns(options.content, query.dtype)
+        self.tile = tile_columns(options.content, self.dtype.itemsize, self.n_k, self.lanes)
         self.tiles = -(-self.n_k // self.tile)
         self.span = self.tiles * self.tile
         self.at = np.zeros((self.size, codes.ROLES), np.int64)
@@ -113,6 +114,11 @@ class Plan:
             "share": options.dropout,
         }
 
+    def close(self) -> None:
+        """The kernels are done."""
+        give_back(self.borrowed)
+        self.borrowed = []
+
     def put(self, role: int, x: Tensor | None, trailing: int) -> np.ndarray:
         """The flat array, and where in it each batch element begins."""
         if x is None:
@@ -131,7 +137,8 @@ class Plan:
         depth, count = x.shape[-1], prod(x.shape[:-2])
         source = np.ascontiguousarray(x.detach().numpy()).reshape(-1)
         size = self.tiles * depth * self.tile * (2 if exps else 1)
-        to, most = np.empty(count * size, self.dtype), np.zeros(count * self.tiles, self.dtype)
+        to, most = borrow(count * size, self.dtype), np.zeros(count * self.tiles, self.dtype)
+        self.borrowed.append(to)
 
         def run(begin: int, end: int) -> None:
             self.kernels.pack(source, self.n_k, depth, depth, self.tile, self.tiles, exps, begin, end, to, most)

@@ -19,6 +19,7 @@ def forward(inputs: Inputs, options: Options, batch: tuple[int, ...]) -> tuple[T
     out = inputs.value.new_empty(*batch, plan.n_r, plan.d_v)
     stat = inputs.value.new_empty(*batch, plan.n_r, 2)
     _forward(plan, out, stat, None)
+    plan.close()
     return out, stat
 
 
@@ -28,6 +29,7 @@ def weights(inputs: Inputs, options: Options, batch: tuple[int, ...], chosen: Te
     out = inputs.value.new_zeros(*batch, plan.n_r, plan.n_k)
     stat = inputs.value.new_empty(*batch, plan.n_r, 2)
     _forward(plan, None, stat, out)
+    plan.close()
     return out, stat
 
 
@@ -67,7 +69,8 @@ def backward(
     key, value = new(size, parts, *stored), new(size, parts, n_k, plan.width)
     gate_q, gate_k = (new(size, n_r), new(size, parts, plan.span)) if gated else (none, none)
     units = new(size, parts, plan.depth) if has[3] else none
-    line = new(size, parts, plan.extent.n_q + plan.span) if has[4] else none
+    length = 0 if inputs.line is None else inputs.line.shape[-1]
+    line = new(size, parts, length) if has[4] else none
     table = new(size, n_r, n_k) if has[5] and wanted[5] else none
     sink = new(size, parts)
     value_t, _ = plan.transposed(codes.VALUE_T, plan.value)
@@ -85,7 +88,14 @@ def backward(
     gradients = record(
         plan.kernels.GRADIENTS,
         arrays | {"value_t": value_t, "query_rows": query_rows, "key_rows": key_rows},
-        {"parts": parts, "wide": plan.wide, "span": plan.span, "to_query": to_query, "to_value": wanted[2]},
+        {
+            "parts": parts,
+            "wide": plan.wide,
+            "span": plan.span,
+            "length": length,
+            "to_query": to_query,
+            "to_value": wanted[2],
+        },
     )
     for seen, problem in plan.problems():
         strip, rows = seen.rows * seen.ld + plan.lanes, seen.rows * plan.wide + plan.lanes
@@ -98,6 +108,7 @@ def backward(
             )
 
         share(run, size * parts, plan.work(seen) * 3)
+    plan.close()
     key = key.sum(1)
     key = key[..., : plan.depth] if products else key.mT.reshape(size, plan.span, plan.depth)[:, :n_k]
     if gated:

@@ -12,11 +12,13 @@ import numpy as np
 import torch
 
 KEPT = 2**22  # numbers of scratch that a thread keeps from one call to the next
+SPARE = 2**26  # bytes of other memory that is kept: from the system it would come page by page, each at a price
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 _size = 0
 _local = threading.local()
+_spare: list[np.ndarray] = []
 
 
 def _forget() -> None:
@@ -47,6 +49,30 @@ def scratch(numbers: int, dtype: np.dtype) -> np.ndarray:
             kept[dtype] = have
     skip = -have.ctypes.data % 64 // dtype.itemsize
     return have[skip : skip + numbers]
+
+
+def borrow(numbers: int, dtype: np.dtype) -> np.ndarray:
+    """Memory that holds anything, until it is given back."""
+    size = numbers * dtype.itemsize
+    for place, block in enumerate(_spare):
+        if size <= block.nbytes <= 4 * size:
+            try:
+                block = _spare.pop(place)
+            except IndexError:  # another thread was first
+                break
+            if size <= block.nbytes:
+                return block[:size].view(dtype)
+            give_back([block])
+            break
+    return np.empty(size, np.uint8).view(dtype)
+
+
+def give_back(blocks: list[np.ndarray]) -> None:
+    for block in blocks:
+        while block.base is not None:
+            block = block.base
+        if block.nbytes + sum(other.nbytes for other in _spare) <= SPARE:
+            _spare.append(block)
 
 
 def share(run: Callable[[int, int], None], tasks: int, work: float) -> None:

@@ -30,7 +30,7 @@ from regard.backends.cpu.kernels.elementary import fill
 from regard.backends.cpu.kernels.jit import entry, inner
 from regard.backends.cpu.kernels.product import add_product
 from regard.backends.cpu.kernels.records import floats, longs, words
-from regard.backends.cpu.kernels.rows import add_into, cap_back, drop, gate_back
+from regard.backends.cpu.kernels.rows import add_into, cap_back, drop, gate_back, sum_of
 from regard.backends.cpu.kernels.simd import lanes, load, number, store
 from regard.backends.cpu.kernels.strip import (
     copy_queries,
@@ -214,8 +214,7 @@ def _of_scores(p, to, task, b, g, r, first, count, spans, x, s, w, g_):
     for k in range(begin, end):
         j, c = tile_of(p, g, first, k) * p.tile, base + k * p.tile
         if to.line:
-            length = p.n_q + to.span
-            add_into(floats(to.line, s), task * length + j - i + p.n_q - 1, p.tile, g_, c)
+            add_into(floats(to.line, s), task * to.length + j - i + p.n_q - 1, p.tile, g_, c)
         if to.table:
             at = (b * p.n_q + i) * p.n_k + j
             for y in range(min(p.tile, p.n_k - j)):
@@ -235,8 +234,7 @@ def _of_scores(p, to, task, b, g, r, first, count, spans, x, s, w, g_):
                 task * to.span + j,
             )
         if p.content == TANH:
-            for y in range(c, c + p.tile):
-                collected += g_[y]
+            collected += sum_of(g_, c, p.tile)
     return collected
 
 

@@ -8,27 +8,39 @@ from __future__ import annotations
 
 from regard.backends.cpu.kernels.elementary import exp, fill, tanh
 from regard.backends.cpu.kernels.jit import inner
-from regard.backends.cpu.kernels.simd import fma, lanes, load, number, store, total, where
+from regard.backends.cpu.kernels.simd import absolute, fma, lanes, largest, load, number, store, total, where
 
 
 @inner
 def pack_tile(source, s0, depth, width, n_k, first, tile, to, t0, exps):
     """Keys `first` to `first + tile` (rows of `width` numbers from s0 on, `depth` of them wanted), transposed;
-    zeros beyond n_k. With `exps`, e^(2k) follows. Returns max |k|."""
+    zeros beyond n_k. With `exps`, e^(2k) follows, and max |k| is returned."""
     count = min(tile, n_k - first)
-    most = number(source, 0.0)
     for c in range(count):
         at = s0 + (first + c) * width
         for d in range(depth):
-            x = source[at + d]
-            to[t0 + d * tile + c] = x
-            most = max(most, abs(x))
+            to[t0 + d * tile + c] = source[at + d]
     for d in range(depth):
         for c in range(count, tile):
             to[t0 + d * tile + c] = 0.0
-    if exps:
-        for x in range(0, depth * tile, lanes(to)):
-            store(to, t0 + depth * tile + x, exp(load(to, t0 + x) + load(to, t0 + x)))
+    if not exps:
+        return number(to, 0.0)
+    for x in range(0, depth * tile, lanes(to)):
+        store(to, t0 + depth * tile + x, exp(load(to, t0 + x) + load(to, t0 + x)))
+    return largest_size(to, t0, depth * tile)
+
+
+@inner
+def largest_size(a, start, count):
+    """max |a[start:start + count]|; NaN may be passed over."""
+    whole = count // lanes(a) * lanes(a)
+    sizes = fill(load(a, start), 0.0)
+    for x in range(start, start + whole, lanes(a)):
+        size = absolute(load(a, x))
+        sizes = where(size > sizes, size, sizes)
+    most = largest(sizes)
+    for x in range(start + whole, start + count):
+        most = max(most, abs(a[x]))
     return most
 
 

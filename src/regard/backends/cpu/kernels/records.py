@@ -26,7 +26,7 @@ PROBLEM = np.dtype(
             "gate_q",  # [.., n_r]
             "gate_k",  # [.., tiles · tile]
             "units",  # [.., depth]: v of vᵀ tanh(q + k)
-            "line",  # [.., n_q + tiles · tile]: a bias for each distance j - i, from -(n_q - 1) on; or 0
+            "line",  # [.., at least n_q + tiles · tile]: a bias for each distance j - i, from -(n_q - 1) on; or 0
             "table",  # [.., n_q, n_k]: a bias for each pair, or [.., 1, n_k], one for each key; or 0
             "sink",  # [..]
             "at",  # int64 [B, ROLES]
@@ -91,12 +91,13 @@ GRADIENTS = np.dtype(
             "gate_q",  # [B, n_r]
             "gate_k",  # [B, P, tiles · tile]
             "units",  # [B, P, depth]
-            "line",  # [B, P, n_q + tiles · tile]
+            "line",  # [B, P, length]
             "table",  # [B, n_q, n_k]
             "sink",  # [B, P]
             "parts",
             "wide",  # depth in whole registers
             "span",  # tiles · tile
+            "length",  # numbers in a line
             "to_query",  # whether queries or keys (or what a bias learns) ask for a gradient at all ...
             "to_value",  # ... and values
         )

@@ -55,6 +55,14 @@ def add(s, s0, width, terms, t0):
         store(s, s0 + c, load(s, s0 + c) + load(terms, t0 + c))
 
 
+@inner
+def sum_of(s, s0, width):
+    sum_ = fill(load(s, s0), 0.0)
+    for c in range(0, width, lanes(s)):
+        sum_ = sum_ + load(s, s0 + c)
+    return total(sum_)
+
+
 add_into = add  # and its way back: what all pairs of one distance share
 
 

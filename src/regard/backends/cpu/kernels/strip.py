@@ -22,7 +22,7 @@ from regard.backends.cpu.codes import (
     TANH,
     UNITS,
 )
-from regard.backends.cpu.kernels.contents import exact_tile, gaussian_tile, tanh_tile
+from regard.backends.cpu.kernels.contents import exact_tile, gaussian_tile, largest_size, tanh_tile
 from regard.backends.cpu.kernels.elementary import exp
 from regard.backends.cpu.kernels.jit import inner
 from regard.backends.cpu.kernels.product import add_product
@@ -79,18 +79,18 @@ def tile_of(p, g, first, k):
 
 @inner
 def copy_queries(p, b, start, rows, queries, exps):
-    """The queries of a group, and e^(2q) for tanh. Returns max |q|."""
+    """The queries of a group; for tanh e^(2q) too, and max |q| is returned."""
     source = floats(p.query, queries)
-    size, most = rows * p.depth, number(queries, 0.0)
+    size = rows * p.depth
     at = place(p, b, QUERY) + start * p.depth
     by = number(queries, p.factor if p.content == DOT else 1.0)
     for x in range(size):
         queries[x] = source[at + x] * by
-        most = max(most, abs(queries[x]))
-    if p.content == TANH:
-        for x in range(0, size, lanes(queries)):
-            store(exps, x, exp(load(queries, x) + load(queries, x)))
-    return most
+    if p.content != TANH:
+        return number(queries, 0.0)
+    for x in range(0, size, lanes(queries)):
+        store(exps, x, exp(load(queries, x) + load(queries, x)))
+    return largest_size(queries, 0, size)
 
 
 @inner
