@@ -222,7 +222,7 @@ def _logged() -> list[str]:
         def emit(self, record: logging.LogRecord) -> None:
             found.append(record.getMessage())
 
-    logging.getLogger().addHandler(Handler())
+    logging.getLogger().handlers[:] = [Handler()]
     return found
 
 

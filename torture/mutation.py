@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import lzma
@@ -85,7 +86,7 @@ def of_json(data: bytes, chance: random.Random) -> bytes:
         holder, key = chance.choice(places)
         what = chance.randrange(6)
         if what <= 2:
-            holder[key] = chance.choice(VALUES)
+            holder[key] = copy.deepcopy(chance.choice(VALUES))
         elif what == 3:
             del holder[key]
         elif what == 4:

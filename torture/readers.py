@@ -243,7 +243,7 @@ def _hostile_parquet(path: Path) -> Iterator[Files]:
     yield {"x.parquet": _parquet(path, "SELECT 1 AS key, 2 AS value FROM range(50000000)")}
     yield {"x.parquet": _parquet(path, "SELECT 1 AS key, repeat('a', 1000000) AS value FROM range(20000)")}
     yield {"x.parquet": _parquet(path, "SELECT 1 AS key, repeat('a', 300000000) AS value")}
-    yield {"x.parquet": _parquet(path, "SELECT 1 AS key, range(100000) AS value FROM range(2000)")}
+    yield {"x.parquet": _parquet(path, "SELECT 1 AS key, range(100000) AS value FROM range(10)")}
 
 
 # Configurations, tokenizers, models

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import sqlite3
 import sys
 import time
@@ -19,6 +20,7 @@ from regard.core.shapes import InputError, MissingError
 from regard.mechanisms import nearest
 
 CSV, PARQUET, SQLITE = (".csv", ".csv.gz", ".tsv", ".tsv.gz"), (".parquet",), (".db", ".sqlite", ".sqlite3")
+NESTED = re.compile(r"\]$|^(STRUCT|MAP|UNION|VARIANT)")  # as DuckDB names types
 LONGEST = 2**24  # characters of a line
 CELL = 100  # bytes that a value takes in Python, about
 FACTOR, SPARE = 64, 64 * 2**20  # of memory: so many times the file, and so much more
@@ -59,6 +61,9 @@ def _duckdb(path: Path, columns: Sequence[str], source: str, parameters: list[st
         with duckdb.connect(config={**alone, **room}) as connection:
             described = connection.execute(f"DESCRIBE SELECT * FROM {source}", parameters).fetchall()
             _check(path, columns, [row[0] for row in described])
+            nested = [row[0] for row in described if row[0] in columns and NESTED.search(row[1])]
+            if nested:
+                raise InputError(f"{path}: column {nested[0]!r} holds lists or records; expected numbers or texts")
             sums = " + ".join(f"coalesce(sum(strlen({_quoted([column])}::VARCHAR)), 0)" for column in columns)
             count, length = connection.execute(f"SELECT count(*), {sums} FROM {source}", parameters).fetchall()[0]
             _fits(path, count * len(columns) * CELL + int(length))

@@ -19,6 +19,8 @@ from regard.tasks.task import Answer, Attended, Options, Task, ended, in_batches
 from regard.tasks.tokenizers import BOS, SPECIAL
 from regard.tasks.writing import confidence, written
 
+MOST = 1000  # pieces, where nobody says how many
+
 
 class Generate(Task):
     """A text goes on where the prompt ends; an empty prompt begins a new one."""
@@ -58,7 +60,7 @@ class Generate(Task):
             begun = padded([row[:-1] for row in rows]).to(device)
             lengths = lengths_of([row[:-1] for row in rows]).to(device)
             last = torch.tensor([row[-1] for row in rows], device=device)
-            most = options.longest or self.longest // 2
+            most = options.longest or min(max(self.longest // 2, 1), MOST)
             found = written(network, begun, lengths, last, options, most)
             for i, n_best in zip(places, found.n_best, strict=True):
                 encoded, cut = prompts[i]

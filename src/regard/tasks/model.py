@@ -25,6 +25,7 @@ from regard.tasks.writing import Aligner, Writing
 FORMAT = "regard model 1"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 MOST = 1 << 20  # bytes of a config.json
+KEYS = ("labels", "vectors", "longest", "noise")  # what every task has, beside the sizes of its network
 
 
 @dataclass
@@ -146,9 +147,12 @@ def _aligner(path: Path, state: Any, task: Task) -> Aligner:
 
 def _check(path: Path, state: dict[str, Any]) -> None:
     """The types of what a task reads back; anybody may have written the file."""
-    labels, vectors, longest, noise = (state.get(key) for key in ("labels", "vectors", "longest", "noise"))
+    from regard.tasks.catalogue import READ_BY_VECTORS
+
+    labels, vectors, longest, noise = (state.get(key) for key in KEYS)
     right = (
-        isinstance(labels, list)
+        state.keys() >= set(KEYS)
+        and isinstance(labels, list)
         and all(isinstance(label, str) for label in labels)
         and type(longest) is int
         and longest in Range(1, 2**20)
@@ -157,7 +161,8 @@ def _check(path: Path, state: dict[str, Any]) -> None:
         and (
             vectors is None
             or (
-                isinstance(vectors, list)
+                state["task"] in READ_BY_VECTORS
+                and isinstance(vectors, list)
                 and [type(n) for n in vectors] == [int, int]
                 and vectors[0] in Range(1, 2**31)
                 and vectors[1] in Range(1, 2**16)

@@ -219,26 +219,59 @@ def load(path: str | os.PathLike[str]) -> Tokenizer:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}; {expected}") from None
     try:
+        settings = json.loads(text)
+        _check(settings)
         inner = library.Tokenizer.from_str(text)
-    except Exception as error:  # the library has no class of its own for this
-        raise InputError(f"{path}: {shown(str(error), 200)}; {expected}") from None
-    first = tuple(inner.id_to_token(id) for id in range(len(SPECIAL)))
+    except Exception as error:  # the library has no class of its own for what it refuses
+        said = str(error) if isinstance(error, _ForeignError) else f"not JSON, {shown(str(error), 200)}"
+        raise InputError(f"{path}: {said}; {expected}") from None
+    return Tokenizer(inner)
+
+
+class _ForeignError(Exception):
+    """What is wrong with a file; which one it is is known further out."""
+
+
+def _check(settings: Any) -> None:
+    """Before the library sees it: it can do much more than this one, such as padding every text to a length of the
+    file's choice, and it ends the process where pieces and merges do not fit together."""
+    model = settings.get("model") if isinstance(settings, dict) else None
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if not isinstance(model, dict) or not isinstance(vocabulary, dict):
+        raise _ForeignError("holds no tokenizer")
+    first = tuple(
+        next((piece for piece, id in vocabulary.items() if id == place), None) for place in range(len(SPECIAL))
+    )
     if first != SPECIAL:
-        found = ", ".join(shown(str(each)) for each in first)
-        raise InputError(f"{path}: its first pieces are ({found}); expected {SPECIAL}: {expected}")
-    read = Tokenizer(inner)
-    # The library can do much more than this one, such as padding every text to a length of the file's choice.
-    if _frame(read) not in _frames():
-        raise InputError(f"{path}: its settings are not those of a tokenizer that regard trains; {expected}")
-    if sorted(read._settings["model"]["vocab"].values()) != list(range(len(read))):
-        raise InputError(f"{path}: its pieces are not numbered from 0 without gaps; {expected}")
-    return read
+        raise _ForeignError(
+            f"its first pieces are ({', '.join(shown(str(each)) for each in first)}); expected {SPECIAL}"
+        )
+    frame = _frame(settings)
+    if not any(_within(frame, known) for known in _frames()):
+        raise _ForeignError("its settings are not those of a tokenizer that regard trains")
+    ids = list(vocabulary.values())
+    if any(type(id) is not int for id in ids) or sorted(ids) != list(range(len(ids))):
+        raise _ForeignError("its pieces are not numbered from 0 without gaps")
+    if not all(vocabulary):
+        raise _ForeignError("one of its pieces is empty")
+    merges = model.get("merges", [])
+    for merge in merges if isinstance(merges, list) else [str(merges)]:
+        pair = isinstance(merge, list) and len(merge) == 2 and all(isinstance(part, str) for part in merge)
+        if not pair or any(part not in vocabulary for part in (*merge, "".join(merge))):
+            raise _ForeignError(f"the merge {shown(str(merge))} is not of two of its pieces into a third")
 
 
-def _frame(tokenizer: Tokenizer) -> dict[str, Any]:
+def _frame(settings: dict[str, Any]) -> dict[str, Any]:
     """Everything but the pieces themselves."""
-    model = {name: each for name, each in tokenizer._settings["model"].items() if name not in ("vocab", "merges")}
-    return {**tokenizer._settings, "model": model}
+    model = {name: each for name, each in settings["model"].items() if name not in ("vocab", "merges")}
+    return {**settings, "model": model}
+
+
+def _within(part: Any, known: Any) -> bool:
+    """The same, or with settings left out, as an earlier release of the library wrote it."""
+    if isinstance(part, dict) and isinstance(known, dict):
+        return all(name in known and _within(each, known[name]) for name, each in part.items())
+    return type(part) is type(known) and part == known
 
 
 @cache
@@ -249,7 +282,7 @@ def _frames() -> list[dict[str, Any]]:
         for lowercase in (False, True):
             inner = _untrained(_library(), kind, lowercase)
             inner.add_special_tokens(list(SPECIAL))
-            found.append(_frame(Tokenizer(inner)))
+            found.append(_frame(json.loads(inner.to_str())))
     return found
 
 
