@@ -19,14 +19,17 @@ from typing import Any
 import torch
 
 import regard
+from docs import pictures
 from docs.gallery import ENTRIES, KINDS, Entry
 from docs.sentence import MEANINGS, TEXT, VECTORS, WORDS, vectors
+from regard.cli import told
 from regard.core.scores import as_score
 from regard.core.shapes import Extent
 from regard.dispatch import BACKENDS, resolve
 from regard.masks import window
 from regard.mechanisms import NORMALIZERS, SCORES, make_normalizer, make_score
 from regard.see import Picture, save, save_page
+from regard.see.figure import kind_of
 
 HERE = Path(__file__).parent
 SITE = HERE.parent / "build" / "docs"
@@ -73,7 +76,9 @@ def run(entry: Entry, steps: int = STEPS, model: str | None = None) -> Made:
 
 
 def picture_of(entry: Entry, left: dict[str, Any]) -> Picture:
-    if "weights" in left and entry.kind in ("position", "model", "task"):
+    if "answer" in left:
+        return told.picture_of(left["answer"], left["attended"], entry.slug, left["model"].path.name)
+    if "weights" in left and entry.kind not in ("score", "normalizer", "mask"):
         weights = left["weights"].detach()
         weights = weights[0] if weights.ndim == 4 else weights
         n_q, n_k = weights.shape[-2:]
@@ -81,7 +86,9 @@ def picture_of(entry: Entry, left: dict[str, Any]) -> Picture:
         columns = left.get("columns") or [str(j + 1) for j in range(n_k)]
         many = weights.ndim == 3 and len(weights) > 1
         maps = [f"head {h + 1}" for h in range(len(weights))] if many else ()
-        return Picture(weights, rows, columns, title=entry.title, maps=maps, note=entry.note)
+        points = left.get("points")
+        view = "matrix" if points is None else "vectors"
+        return Picture(weights, rows, columns, title=entry.title, maps=maps, note=entry.note, points=points, view=view)
     x = vectors()[None, None].expand(1, 2 if entry.slug == "per-head" else 1, -1, -1)  # batch, heads, n, d
     parts = {"score": left.get("score"), "normalizer": left.get("normalizer"), "mask": left.get("mask")}
     parts = {name: part for name, part in parts.items() if name == entry.kind}
@@ -123,7 +130,8 @@ def build(folder: Path = SITE, only: Iterable[str] | None = None, steps: int = S
     (folder / "site.css").write_text((HERE / "site.css").read_text(encoding="utf-8"), encoding="utf-8")
     made = [run(entry, steps) for entry in chosen]
     pages = [_write(folder, one, made) for one in made]
-    return [_index(folder, made), *pages]
+    shown = [one for one in pictures.all_shown() if only is None or one.name in set(only)]
+    return [_index(folder, made, shown), _pictures(folder, shown), *pages]
 
 
 # Pages
@@ -133,12 +141,13 @@ def _write(folder: Path, one: Made, made: Sequence[Made]) -> Path:
     entry, drawn = one.entry, ""
     if one.picture is not None:
         _draw(folder, entry.slug, one.picture)
-        note = f" {entry.note}" if entry.note else ""
+        note = one.picture.note if entry.kind == "task" else f" {entry.note}" if entry.note else ""
         on = "On the sentence of the first page." if entry.kind in ("score", "normalizer", "mask") else ""
         drawn = (
             f"<figure>{_img(entry.slug, f'What each word attends to: {entry.title}')}<figcaption>{_text(on + note)} "
             f'<a href="{entry.slug}.view.html">Open it, to zoom, read and compare</a></figcaption></figure>'
         )
+    when = "From the command line" if entry.kind == "task" else "When"
     said = f"<h3>It prints</h3>{_pre(html.escape(one.said))}" if one.said else ""
     rows = "".join(f'<tr><th scope="row">{_text(a)}</th><td>{_text(b)}</td></tr>' for a, b in one.costs)
     cost = f"<h3>Cost: who computes it</h3><table>{rows}</table>" if rows else ""
@@ -151,7 +160,7 @@ def _write(folder: Path, one: Made, made: Sequence[Made]) -> Path:
     body = (
         f'<p class="quiet">{_text(KINDS[entry.kind][0])}</p><h1>{_text(entry.title)}</h1>'
         f'<p class="formula">{_math(entry.formula)}</p>'
-        f'<div class="page"><div><p>{_text(entry.what)}</p><h3>When</h3><p>{_text(entry.when)}</p>{cost}</div>'
+        f'<div class="page"><div><p>{_text(entry.what)}</p><h3>{when}</h3><p>{_text(entry.when)}</p>{cost}</div>'
         f"<div>{drawn}</div></div>{_pre(coloured(one.code))}{said}<div class=turn>{turn}</div>"
     )
     path = folder / f"{entry.slug}.html"
@@ -160,13 +169,39 @@ def _write(folder: Path, one: Made, made: Sequence[Made]) -> Path:
 
 
 def _draw(folder: Path, slug: str, picture: Picture) -> None:
-    kind = "heads" if len(picture.maps) > 1 else "matrix"
+    first = picture.only(0).whole_words() if picture.whole else picture
+    kind = kind_of(first)
     for theme in ("light", "dark"):
-        save(replace(picture, title="", note=""), folder / f"{slug}.{theme}.svg", kind, theme=theme)
+        bare = replace(first, title="", note="", maps=first.maps if len(first.maps) > 1 else ("",))
+        save(bare, folder / f"{slug}.{theme}.svg", kind, theme=theme)
     save_page(picture, folder / f"{slug}.view.html")
 
 
-def _index(folder: Path, made: Sequence[Made]) -> Path:
+def _pictures(folder: Path, shown: Sequence[pictures.Shown]) -> Path:
+    """Each as PNG, SVG, page and in the terminal, with the commands that made them."""
+    parts = []
+    for one in shown:
+        for ending in ("png", "svg", "html"):
+            pictures.draw(one, folder / f"{one.name}.{ending}")
+        commands = [[*one.command, *one.terminal], *(pictures.into(one, f"{one.name}.{x}") for x in ("png", "html"))]
+        image = f'<img src="{one.name}.svg" alt="{html.escape(one.title, quote=True)}">'
+        links = ", ".join(f'<a href="{one.name}.{x}">{x.upper()}</a>' for x in ("png", "svg", "html"))
+        parts.append(
+            f'<section id="{one.name}"><h2>{_text(one.title)}</h2><p>{_text(one.about)}</p>'
+            f"<figure class=plate>{image}<figcaption>{links}</figcaption></figure>"
+            f"{_pre(html.escape(chr(10).join(map(pictures.line, commands))))}"
+            f"<details><summary>In the terminal</summary>{_pre(html.escape(pictures.printed(one)))}</details></section>"
+        )
+    lead = (
+        "<h1>Pictures</h1><p>Each was made by the commands beside it, in this very build: in the terminal, as PNG, SVG and "
+        "PDF, and as a page with everything in it. Weights show where a model looks, not why it decides.</p>"
+    )
+    path = folder / "pictures.html"
+    path.write_text(_page("Pictures", lead + "".join(parts)), encoding="utf-8")
+    return path
+
+
+def _index(folder: Path, made: Sequence[Made], shown: Sequence[pictures.Shown]) -> Path:
     side = side_by_side()
     save_page(side, folder / "side-by-side.view.html")
     small = [i for i, weights in enumerate(side.weights) if weights.max() <= 1]  # the others need a scale of their own
@@ -189,6 +224,12 @@ def _index(folder: Path, made: Sequence[Made]) -> Path:
         f'<tr><th scope="row">{_text(w)}</th>{"".join(f"<td>{x:g}</td>" for x in VECTORS[w].tolist())}</tr>'
         for w in VECTORS.words
     )
+    seen = "".join(
+        f'<a href="pictures.html#{one.name}"><b>{_text(one.title)}</b>'
+        f'<span class=plate><img src="{one.name}.svg" alt=""></span></a>'
+        for one in shown
+    )
+    first = f'<h2 id="pictures">Pictures</h2><p class="quiet">with the commands that made them</p><div class="cards">{seen}</div>'
     body = (
         "<h1>Attention, one mechanism at a time</h1>"
         '<p class="formula">Attention(q, D) = Σᵢ weight(q, kᵢ) · vᵢ</p>'
@@ -196,6 +237,7 @@ def _index(folder: Path, made: Sequence[Made]) -> Path:
         "turns one query’s scores into weights, a <b>mask</b> says which pairs exist. Every page has the formula, code that "
         "runs as it stands, and a picture of the numbers that it gave. Weights show where a model looks, not why it decides: "
         "attention is not explanation.</p>"
+        f"{first if seen else ''}"
         f'<h2 id="all">All of them on one sentence</h2><p class="quiet">{_text(TEXT)}. Rows are queries, columns are keys; '
         "scores under softmax, then normalizers of the scaled dot product; q = k are the vectors of the table below.</p>"
         f"<figure>{''.join(figures)}<figcaption>{_text(side.note)} "
@@ -242,14 +284,16 @@ def _page(title: str, body: str) -> str:
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src 'self' file: data:; "
         "style-src 'self' file:\">\n"
         f'<title>{_text(title)} · regard</title>\n<link rel="icon" href="data:,">\n<link rel="stylesheet" href="site.css">\n'
-        f'</head>\n<body>\n<header><a class="home" href="index.html">regard</a><nav aria-label="Kinds">{kinds}</nav></header>\n'
+        f'</head>\n<body>\n<header><a class="home" href="index.html">regard</a><nav aria-label="Kinds"><a href="pictures.html">Pictures</a>{kinds}</nav></header>\n'
         f"<main>{body}</main>\n</body>\n</html>\n"
     )
 
 
 def _text(text: str) -> str:
-    """Escaped; what stands between backticks is code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(text))
+    """Escaped; what stands between backticks is code, and W_q has its q below the line."""
+    parts = re.split(r"`([^`]+)`", html.escape(text))
+    lowered = [re.sub(r"\b([A-Z])_([a-z])\b", r"\1<sub>\2</sub>", part) for part in parts]
+    return "".join(f"<code>{part}</code>" if n % 2 else lowered[n] for n, part in enumerate(parts))
 
 
 def _math(text: str) -> str:

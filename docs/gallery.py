@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Entry:
-    kind: str  # score, normalizer, mask, position, model, task
+    kind: str  # one of KINDS
     slug: str
     title: str
     shows: tuple[str, ...]  # the classes and functions that it explains
@@ -24,14 +24,76 @@ class Entry:
 
 
 KINDS = {
+    "first": ("First steps", "a table that is asked softly, and one attention opened"),
     "score": ("Scores", "s(q, k): how well a key fits a query"),
     "normalizer": ("Normalizers", "from one query's scores to weights"),
     "mask": ("Masks", "which pairs exist: True may attend"),
     "position": ("Positions", "how attention learns the order of words"),
+    "words": ("Words", "from words to vectors"),
+    "layer": ("Layers", "heads side by side, and what attention replaced"),
     "model": ("Models", "what is built from attention"),
     "task": ("Tasks", "what a trained model does"),
 }
 UNTRAINED = "Its parameters are random here, from seed 0, not trained."
+
+FIRST = [
+    Entry(
+        "first", "table", "Exact lookup in a table", ("Database",),
+        "Attention(q, D) = Σ_i weight(q, k_i) · v_i,   weight = 1 where k_i = q, else 0",
+        """
+        import torch
+        from regard import Database
+
+        major = Database(["Ann", "Bob", "Eve"], ["Physics", "Law", "Physics"])
+        print(major.query("Bob"))
+        print(major.query("Zoe"))                          # no such key
+        print(major.inverse().query("Physics"))            # keys and values exchanged
+        rows, columns = ["Ann?", "Bob?", "Eve?", "Zoe?"], ["Ann", "Bob", "Eve"]
+        weights = torch.stack([major.query(row[:-1]).weights for row in rows])
+        """,
+        "What a dictionary does, said by the formula: the weights of a query are one-hot, the sum is the stored value. Only "
+        "keys can be asked for; a query that equals no key gets nothing.",
+        "As the case from which all others are a softening. `regard lookup` does it over CSV, Parquet and SQLite.",
+    ),
+    Entry(
+        "first", "soft-table", "Soft lookup in a table", ("Database.query",),
+        "weight(q, k_i) = softmax_i(−(q − k_i)² / 2σ²)",
+        """
+        from regard import Database
+        from regard.scores import Gaussian
+
+        gpa = [2.0, 2.5, 3.0, 3.2, 3.4, 3.5, 3.6, 3.8, 4.0]
+        salary = Database(gpa, [38e3, 42.5e3, 51e3, 54e3, 58.5e3, 62e3, 63.5e3, 71e3, 78e3])
+        print(salary.query(3.5, score=Gaussian(0.1)))
+        print(salary.query(3.3, score=Gaussian(0.1)).value)  # a key that is not there
+        rows, columns = ["2.8?", "3.3?", "3.5?", "3.9?"], [f"{x:g}" for x in gpa]
+        weights = salary.query([float(x[:-1]) for x in rows], score=Gaussian(0.1)).weights
+        """,
+        "Near keys weigh most. The answer for a key that is not in the table is a mean of its neighbours' values.",
+        "To see what a score and a normalizer do, with numbers that mean something. "
+        "`regard lookup examples/gpa.csv --key gpa --value salary --query 3.5 --score gaussian:0.1`",
+    ),
+    Entry(
+        "first", "step-by-step", "One attention, step by step", ("step_by_step", "Steps"),
+        "a → q, k, v → α → α′ → b",
+        """
+        import torch
+        from regard import step_by_step
+
+        torch.manual_seed(0)
+        words = ["This", "is", "a", "cat"]
+        a, *w = torch.randn(4, 4).round(decimals=1), *torch.randn(3, 4, 4).round(decimals=1)
+        steps = step_by_step(a, *w)                        # any score=, normalizer= and mask=
+        torch.testing.assert_close(steps.scores, (a @ w[0]) @ (a @ w[1]).mT / 4**0.5)
+        torch.testing.assert_close(steps.b, steps.scores.softmax(-1) @ (a @ w[2]))
+        rows, columns, weights = words, words, steps.weights
+        """,
+        "Every number on the way is there to be looked at: what each word asks (q), offers (k) and says (v), how well each key "
+        "answers each query (α), the weights (α′), the output (b).",
+        "To learn, to teach, to check an implementation. `regard walk \"This is a cat\"` prints it, "
+        "`regard show \"This is a cat\" --view walk --out cat.html` is a page in which every number can be changed.",
+    ),
+]  # fmt: skip
 
 SCORES = [
     Entry(
@@ -348,6 +410,27 @@ NORMALIZERS = [
     ),
 ]  # fmt: skip
 
+DRAWN = [
+    Entry(
+        "normalizer", "sample", "Drawn, for REINFORCE", ("sample_attention", "Sample"),
+        "i ~ softmax(s),   output = v_i",
+        """
+        import torch, regard
+
+        torch.manual_seed(0)
+        q, k = torch.randn(14, 8, requires_grad=True), torch.randn(14, 8)
+        drawn = regard.sample_attention(q, k, k, seed=0)   # one key for each query
+        reward = -(drawn.output.detach() - k).norm(dim=-1)
+        loss = -(reward - reward.mean()) * drawn.log_prob - 0.1 * drawn.entropy
+        loss.sum().backward()                              # the draw itself has no gradient
+        print(drawn.index)
+        """,
+        "One key for each query, by chance in proportion to its weight. The probability of the draw carries the gradient, so a "
+        "reward can teach it; its entropy keeps it curious. The picture is of the probabilities.",
+        "For hard attention where straight-through Gumbel is too biased. `regard.models.hard.Reinforce` trains any model so.",
+    ),
+]  # fmt: skip
+
 MASKS = [
     Entry(
         "mask", "causal", "Causal", ("causal",),
@@ -626,6 +709,131 @@ POSITIONS = [
     ),
 ]  # fmt: skip
 
+WORDS = [
+    Entry(
+        "words", "one-hot", "One-hot", ("OneHot",),
+        "word w → a row of V numbers: 1 at w, else 0;   times W: row w of W",
+        """
+        import torch
+        from regard.nn import OneHot
+        from regard.nn.vectors import similarity
+
+        words = ["dog", "cat", "tree", "run", "eat"]
+        module = OneHot(len(words), 4)
+        ids = torch.arange(len(words))
+        assert torch.equal(module(ids), module.dense(ids) @ module.weight)   # never builds the dense rows
+        rows = columns = words
+        weights = similarity(module.dense(ids)[:, None], module.dense(ids))  # Pearson's correlation
+        print(weights[0])
+        """,
+        "Every word is as unlike every other: any two correlate at exactly −1/(V − 1). Whatever dogs and cats share has to be "
+        "learned from nothing.",
+        "As an input layer (it is the same as a learned embedding), and to see why words need vectors.",
+    ),
+    Entry(
+        "words", "embedding", "Learned vectors", ("Embedding",),
+        "word w → row w of E,   E learned",
+        """
+        import torch
+        from regard.nn import Embedding
+        from regard.nn.vectors import similarity
+
+        torch.manual_seed(0)
+        embed = Embedding(1000, 16, padding_index=0)       # scaled=True: one matrix for input and output
+        x = embed(torch.randint(1, 1000, (2, 14)))
+        print(x.shape, embed(torch.tensor([0])).abs().sum())
+        rows = columns = [f"word {i + 1}" for i in range(14)]
+        weights = similarity(x[0, :, None], x[0]).detach()
+        """,
+        "At first as unlike as one-hot words. Training moves together what is used alike.",
+        "Nearly always. The row of padding is 0 and stays 0.",
+        UNTRAINED,
+    ),
+    Entry(
+        "words", "pretrained", "Vectors that someone trained", ("Pretrained", "Vectors", "read_vectors"),
+        "Pearson(dog, cat) = 0.88 in GloVe; 0.9968 for the two below",
+        """
+        import torch
+        from regard.nn.vectors import read_vectors, similarity
+
+        dog, cat = torch.tensor([[0.3645, 0.9507, 0.7320, 0.5987], [0.2949, 0.7559, 0.6172, 0.4943]])
+        print(round(similarity(dog, cat).item(), 4))
+        vectors = read_vectors("examples/words.glove.txt")  # GloVe or word2vec, text or binary
+        print(vectors.nearest("dog", 3))
+        rows = columns = vectors.words
+        weights = similarity(vectors.tensor[:, None], vectors.tensor)
+        points = vectors.plane()                            # two directions in which they differ most
+        """,
+        "Words that are used alike have vectors that are alike: animals, plants and verbs fall together on the map.",
+        "When there is little text of one's own. `regard.nn.Pretrained` takes them as an input layer; "
+        "`regard show \"dog cat oak …\" --vectors examples/words.glove.txt --view vectors --out map.html` draws the map.",
+        "18 words of GloVe (6 billion words of text, 100 numbers a word; public domain).",
+    ),
+]  # fmt: skip
+
+LAYERS = [
+    Entry(
+        "layer", "multi-head", "Heads side by side", ("MultiHeadAttention",),
+        "concat(head_1, …, head_h) W_o,   head_i = Attention(x W_q, x W_k, x W_v)",
+        """
+        import torch, regard
+        from regard.masks import window
+        from regard.nn import MultiHeadAttention
+        from regard.scores import Gaussian, ScaledDot
+
+        torch.manual_seed(0)
+        scores = [ScaledDot(), ScaledDot(), Gaussian(2.0), Gaussian(2.0)]
+        attend = MultiHeadAttention(16, heads=4, key_heads=2, score=scores)
+        near, wide = window(1, 1), window(14, 14)
+        with regard.record(torch.nn.ModuleDict({"it": attend})) as records:
+            attend(torch.randn(1, 14, 16), mask=[near, wide, near, wide])
+        weights = records["it"].weights()[0]
+        """,
+        "Each head has its own W_q, W_k, W_v, and may have its own score and its own scope: here two see only their "
+        "neighbours. `key_heads` lets groups of heads share keys and values, which makes a decoder's memory smaller.",
+        "Always, in Transformers. With `heads=d, d_head=1` every number of a word attends for itself.",
+        UNTRAINED,
+    ),
+    Entry(
+        "layer", "length-map", "Output of another length", ("LengthMap",),
+        "b′[m, c] = Σ_i W_o[m, i, c] · b[i]",
+        """
+        import torch
+        from regard.nn import LengthMap
+
+        torch.manual_seed(0)
+        read = LengthMap(n=14, n_out=5, d_v=8, d_out=20)   # 5 words of a vocabulary of 20, from 14 positions
+        b = torch.randn(2, 14, 8)
+        words = read(b, torch.tensor([14, 9])).softmax(-1)  # beyond the length: 0
+        print(words.shape, words.argmax(-1))
+        weights = read.w_o.abs().mean((2, 3)).detach()
+        rows, columns = [f"output {m + 1}" for m in range(5)], [f"b {i + 1}" for i in range(14)]
+        """,
+        "A learned map from n attended positions to n′ output positions; a softmax over the vocabulary reads a word off each.",
+        "When the length of the output is known. Otherwise let a decoder decide where to stop.",
+        UNTRAINED + " The picture is of the mean size of W_o.",
+    ),
+    Entry(
+        "layer", "fully-connected", "What it replaced: fully connected layers", ("FullyConnectedWindow", "FullyConnectedSequence"),
+        "y_i = W [x_(i−l) … x_(i+r)],   or   [y_1 … y_n] = W [x_1 … x_n]",
+        """
+        import torch
+        from regard.nn import FullyConnectedSequence, FullyConnectedWindow, parameter_counts
+
+        x = torch.randn(1, 14, 8, requires_grad=True)
+        for n in (10, 100, 1000):
+            print(n, parameter_counts(d=64, d_out=64, n_max=n, left=5, right=5))
+        near = FullyConnectedWindow(8, 8, left=2, right=2)(x)
+        near = torch.stack([torch.autograd.grad(near[0, i].sum(), x, retain_graph=True)[0][0] for i in range(14)])
+        weights = near.abs().sum(-1)                       # which inputs an output depends on
+        """,
+        "A window sees its neighbours only, and its weights grow with it. A layer over the whole sequence grows with the square "
+        "of the longest one. Attention's do not grow with either.",
+        "To see what attention saves.",
+        "How much each output of a window of two to each side depends on each input.",
+    ),
+]  # fmt: skip
+
 REVERSE = """
         def lesson(n=6, B=64):                 # letters 3 to 12, to be reversed; 1 begins, 2 ends
             x = torch.randint(3, 13, (B, n))
@@ -792,8 +1000,7 @@ TASKS = [
         model = pretrained.load("MODEL")
         answer = model("The black cat ate the mouse.", beam=4)
         print(answer.output, answer.confidence)
-        attended = model.attended(answer)[0]
-        rows, columns, weights = attended.rows, attended.columns, attended.weights
+        attended = model.attended(answer)                  # every layer, as drawn here
         """,
         "Each word that is written looks at the words that were read: black cat turns into chat noir, and ate holds for two "
         "words, a mangé.",
@@ -806,14 +1013,13 @@ TASKS = [
         from regard import pretrained
 
         model = pretrained.load("MODEL")
-        answer = model("The old man the boats.")
+        answer = model("She quickly read the long letter.")
         for word, label, probability in answer.words:
             print(word, label, round(probability, 2))
-        attended = model.attended(answer)[0]
-        rows, columns, weights = attended.rows, attended.columns, attended.weights
+        attended = model.attended(answer)                  # every layer, as drawn here
         """,
         "Parts of speech, names, anything with a label for each word.",
-        "`regard tag \"The old man the boats.\" --show`",
+        "`regard tag \"She quickly read the long letter.\" --show`",
     ),
     Entry(
         "task", "classify", "Classify", ("classify",),
@@ -824,8 +1030,7 @@ TASKS = [
         model = pretrained.load("MODEL")
         answer = model("A warm, funny and moving film.")
         print(answer.output, answer.confidence)
-        attended = model.attended(answer)[0]
-        rows, columns, weights = attended.rows, attended.columns, attended.weights
+        attended = model.attended(answer)                  # every layer, as drawn here
         """,
         "A learned query attends to all words; what it looked at can be seen.",
         "`regard classify \"A warm, funny and moving film.\" --show`",
@@ -839,8 +1044,7 @@ TASKS = [
         model = pretrained.load("MODEL")
         answer = model("When he saw his owner, the dog was ____ , so he wagged his tail", n_best=5)
         print(answer.blanks[0])
-        attended = model.attended(answer)[0]
-        rows, columns, weights = attended.rows, attended.columns, attended.weights
+        attended = model.attended(answer)                  # every layer, as drawn here
         """,
         "What a blank looked at before it was filled.",
         "`regard fill \"… the dog was ____ , so he wagged his tail\" --n-best 5 --show`",
@@ -854,8 +1058,7 @@ TASKS = [
         model = pretrained.load("MODEL")
         answer = model("cat The ____ on mat the")
         print(answer.output)
-        attended = model.attended(answer)[0]
-        rows, columns, weights = attended.rows, attended.columns, attended.weights
+        attended = model.attended(answer)                  # every layer, as drawn here
         """,
         "Words missing, hidden or out of order; through a latent that is smaller than the text.",
         "`regard denoise \"cat The ____ on mat the\"`",
@@ -869,12 +1072,11 @@ TASKS = [
         model = pretrained.load("MODEL")
         answer = model("Once upon a time", temperature=0.8, seed=1, longest=20)
         print(answer.output)
-        attended = model.attended(answer)[0]
-        rows, columns, weights = attended.rows, attended.columns, attended.weights
+        attended = model.attended(answer)                  # every layer, as drawn here
         """,
         "Greedy, by beam search or by drawing; the same seed draws the same text.",
         "`regard generate \"Once upon a time\" --seed 1`",
     ),
 ]  # fmt: skip
 
-ENTRIES = [*SCORES, *NORMALIZERS, *MASKS, *POSITIONS, *MODELS, *TASKS]
+ENTRIES = [*FIRST, *SCORES, *NORMALIZERS, *DRAWN, *MASKS, *POSITIONS, *WORDS, *LAYERS, *MODELS, *TASKS]

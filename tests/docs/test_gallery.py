@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 import torch
 
 import regard
-from docs import build
+from docs import build, pictures
 from docs.gallery import ENTRIES, KINDS, Entry
 from docs.sentence import WORDS, vectors
 from regard.core import biases, masks
@@ -19,6 +21,7 @@ from regard.tasks.catalogue import TASKS
 from tests import mechanisms
 from tests.chromium import faults
 
+SHOWN = ["cat-dot", "cat-compare", "words"]
 SOME = ["scaled-dot", "own", "entmax", "per-head", "padding", "alibi", "autoencoder", "translate"]
 EXPLAINED = {name.partition("(")[0] for entry in ENTRIES for name in entry.shows}
 
@@ -32,7 +35,7 @@ def of(kind: str) -> dict[str, Entry]:
 
 def test_every_name_of_the_command_line_has_a_page():
     assert set(of("score")) == {*SCORES, "own"}
-    assert set(of("normalizer")) == set(NORMALIZERS)
+    assert set(of("normalizer")) == {*NORMALIZERS, "sample"}
     assert set(of("task")) == set(TASKS)
 
 
@@ -109,16 +112,16 @@ def test_all_on_one_sentence():
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    build.build(folder, SOME, steps=2)
+    build.build(folder, [*SOME, *SHOWN], steps=2)
     return folder
 
 
 def test_every_link_leads_somewhere_here(site):
     pages = sorted(site.glob("*.html"))
-    assert len(pages) >= 1 + len(SOME)
+    assert len(pages) >= 2 + len(SOME) + len(SHOWN)
     for page in pages:
         text = page.read_text(encoding="utf-8")
-        if page.name.endswith(".view.html"):
+        if page.name.endswith(".view.html") or page.stem in SHOWN:
             continue  # regard.see's own: tested there
         links = re.findall(r'(?:href|src|srcset)="([^"]*)"', text)
         assert links
@@ -130,12 +133,30 @@ def test_every_link_leads_somewhere_here(site):
         assert "://" not in re.sub(r"<pre.*?</pre>", "", text, flags=re.DOTALL)
 
 
+def test_pictures_are_what_their_commands_make(site, tmp_path, monkeypatch):
+    """The commands of the page, typed as they stand there."""
+    page = (site / "pictures.html").read_text(encoding="utf-8")
+    blocks = [html.unescape(block) for block in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", page, re.DOTALL)]
+    commands = [line for block in blocks[::2] for line in block.splitlines()]
+    assert len(blocks) == 2 * len(SHOWN)
+    assert len(commands) == 3 * len(SHOWN)
+    (tmp_path / "examples").symlink_to(Path("examples").absolute())
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        regard, *arguments = shlex.split(command)
+        assert regard == "regard"
+        said = pictures.run(arguments)
+        if "--out" in arguments:
+            name = arguments[-1]
+            assert Path(name).read_bytes() == (site / name).read_bytes()
+        else:
+            assert said in blocks
+
+
 def test_code_is_shown_as_it_ran(site):
     text = (site / "entmax.html").read_text(encoding="utf-8")
     shown = re.search(r"<pre[^>]*><code>(.*?)</code></pre>", text, re.DOTALL)
     assert shown
-    import html
-
     plain = html.unescape(re.sub(r"<[^>]+>", "", shown[1]))
     assert plain == build.code_of(of("normalizer")["entmax"])
 
@@ -144,19 +165,17 @@ def test_code_is_shown_as_it_ran(site):
     "code", ["x = 1", 'a = "<b>" if x else \'&\'  # <i>\n\ndef f():\n    return """\n<p>\n"""\n', ""]
 )
 def test_colours_change_no_letter(code):
-    import html
-
     assert html.unescape(re.sub(r"<[^>]+>", "", build.coloured(code))) == code
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("page", ["index", "per-head"])
+@pytest.mark.parametrize("page", ["index", "per-head", "pictures"])
 def test_it_opens_offline_without_a_fault(site, visit, axe, page, theme):
     visited = visit((site / f"{page}.html").as_uri(), under=site.as_uri(), color_scheme=theme)
     shown = visited.page.evaluate("[...document.images].map((image) => [image.currentSrc, image.naturalWidth])")
     assert shown
     for source, width in shown:
-        assert f".{theme}.svg" in source
+        assert f".{theme}.svg" in source or Path(source).stem in SHOWN  # these are as their commands make them
         assert width > 0
     assert faults(visited.page, axe) == []
     assert visited.outside == []

@@ -252,7 +252,7 @@ def _text_figure(picture: Picture, theme: str) -> Figure:
             axes.add_patch(plate_at(x, top + y, width, line - 0.04, hex_of(back)))
             middle = x + width / 2, top + y + line / 2 - 0.02
             axes.text(*middle, word, ha="center", va="center", color=hex_of(ink(back)))
-    scale = place(0.2 + wide + 0.1, 0.3, 0.09, min(block - 0.4, 2.0))
+    scale = place(0.2 + wide + 0.1, 0.14, 0.09, min(block - 0.16, 2.0))
     draw_scale(drawn, scale, weights, theme, most, signed, stops)
     return drawn
 
@@ -298,7 +298,7 @@ def _apart(at: tuple[float, float], width: float, other: tuple[float, float, flo
 
 def _heads_figure(picture: Picture, theme: str) -> Figure:
     maps = len(picture.maps)
-    across = min(maps, 4 if maps <= 16 else 8 if maps <= 64 else 12)
+    across = 2 if maps == 4 else min(maps, 4 if maps <= 16 else 8 if maps <= 64 else 12)
     down = -(-maps // across)
     size, gap = {4: 1.9, 8: 1.15, 12: 0.85}.get(across, 1.9), 0.3
     wide, high = across * (size + gap) - gap, down * (size + gap) - gap

@@ -7,7 +7,7 @@ import { mount } from "/view.js";
 const TASKS = {
   attend: { name: "Look", label: "A sentence", go: "See it", examples: ["This is a cat", "When he saw his owner, the dog was happy, so he wagged his tail", "the the cat cat sat sat"] },
   translate: { name: "Translate", label: "A text to translate", go: "Translate", examples: ["The black cat ate the mouse.", "I have never seen such a beautiful garden."] },
-  tag: { name: "Tag", label: "A text to tag, word by word", go: "Tag", examples: ["The old man the boats.", "Time flies like an arrow."] },
+  tag: { name: "Tag", label: "A text to tag, word by word", go: "Tag", examples: ["She quickly read the long letter.", "Time flies like an arrow."] },
   classify: { name: "Classify", label: "A text to classify", go: "Classify", examples: ["A warm, funny and moving film.", "Two hours that I will never get back.", "NVIDIA reported revenue of $30.0 billion, up 15% from the previous quarter and up 122% from a year ago."] },
   fill: { name: "Fill in", label: "A text with ____ for a word", go: "Fill in", examples: ["When he saw his owner, the dog was ____ , so he wagged his tail", "She drank a cup of ____ ."] },
   denoise: { name: "Restore", label: "A damaged text (____ for a word that is lost)", go: "Restore", examples: ["cat The ____ on mat the"] },
