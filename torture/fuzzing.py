@@ -280,9 +280,9 @@ def _damage(reader: Reader, case: Path, chance: random.Random, hostile: list[byt
                 path.mkdir()
             elif what > 0.11:
                 path.symlink_to("/nowhere/else")
-            elif what > 0.105 and len(reader.files) > 1:
+            elif what > 0.105 and reader.pipes:
                 path.symlink_to("/dev/zero")
-            elif what > 0.1 and len(reader.files) > 1:
+            elif what > 0.1 and reader.pipes:
                 os.mkfifo(path)
         else:
             path.write_bytes(chance.choice(reader.change(name))(reader.files[name], chance))

@@ -54,6 +54,7 @@ class Reader:
     repair: Callable[[Path, random.Random], None] = lambda folder, chance: None  # so that damage gets further in
     more: Callable[[], Iterator[Files]] = lambda: iter(())  # hostile ones, written by hand
     inside: str = "case"  # the folder's name
+    pipes: bool = False  # it waits for none: files that a user names may be pipes, those of a folder may not
 
     def change(self, name: str) -> tuple[Change, ...]:
         return self.changes.get(name, (of_bytes,))
@@ -342,7 +343,7 @@ def _checkpoint(folder: Path) -> Reader:
         return checkpoints.load(folder.parent)
 
     files = {name: (path / name).read_bytes() for name in names}
-    return Reader("checkpoint", files, read, changes, 1.5, signed, inside=path.name)
+    return Reader("checkpoint", files, read, changes, 1.5, signed, inside=path.name, pipes=True)
 
 
 def _metrics() -> Reader:
