@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "regard"
 
 # A module may import from its own layer's row and from every row below it.
 LAYERS = [
+    {"__main__"},
     {"web", "cli"},
     {"see", "pretrained"},
     {"tasks"},
