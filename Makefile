@@ -15,9 +15,16 @@ help: ## List the targets
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do \
 		printf '%-14s%s\n' "$$name" "$$what"; done
 
-demo: $(READY) ## Look up a value softly in a table, then walk through one attention step by step
-	$(BIN)/regard lookup examples/gpa.csv --key gpa --value salary --query 3.5 --score gaussian:0.1
-	$(BIN)/regard walk "This is a cat" --score additive
+demo: $(READY) ## Translate a sentence and look at what the model attended to
+	@$(BIN)/regard translate "The black cat ate the mouse." --to fr --show --out black-cat.png
+	@echo
+	@echo 'Look at black-cat.png. Then try, with $(BIN)/regard:'
+	@echo '  regard translate "The black cat ate the mouse." --to hi --show      (fr it de es zh hi mr gu kn ta)'
+	@echo '  regard fill "When he saw his owner, the dog was ____ , so he wagged his tail" --show'
+	@echo '  regard classify "The food was not good at all."'
+	@echo '  regard walk "This is a cat" --score additive                        (every number of an attention)'
+	@echo '  regard lookup examples/gpa.csv --key gpa --value salary --query 3.5 --score gaussian:0.1'
+	@echo '  regard serve                                                        (all of it, as a page)'
 
 # Test processes run side by side: with one thread each they do not fight over the cores.
 test slow fuzz torture: export OMP_NUM_THREADS = 1

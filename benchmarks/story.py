@@ -1,6 +1,6 @@
 """With attention beats without, by more as sentences grow longer: BLEU by sentence length for an RNN without attention
 (H1), with attention of every score, soft and hard (H2), and a Transformer (H3), trained on the same sentences for the
-same time.
+same time; beside them a dictionary, word by word.
 
     python -m benchmarks.story --minutes 3 --jobs 2 --picture story.png
 """
@@ -26,6 +26,7 @@ from regard.tasks.corpora import realiser
 from regard.tasks.corpora.sampling import sentences
 from regard.tasks.data import Pair, read_pair_table
 from regard.tasks.task import Options
+from regard.tasks.word_by_word import learn
 
 BUCKETS = ((1, 8), (9, 16), (17, 24), (25, 32), (33, 60))  # words of the source
 
@@ -91,12 +92,26 @@ def train(contestant: Contestant, folder: Path, minutes: float, device: str, thr
     trained.to("cuda" if torch.cuda.is_available() and device != "cpu" else "cpu")
     pairs = list(read_pair_table(folder / "test.tsv"))
     answers = trained.answer([pair.source for pair in pairs], Options(beam=1))
-    figures = {}
-    for low, high in BUCKETS:
-        few = [(a.output, p.target) for a, p in zip(answers, pairs, strict=True) if low <= words(p) <= high]
-        figures[f"{low}-{high}"] = bleu(few) if few else None
-    figures["all"] = bleu([(a.output, p.target) for a, p in zip(answers, pairs, strict=True)])
+    figures = by_length([answer.output for answer in answers], pairs)
     return {"name": contestant.name, "bleu": figures, "steps": steps, "seconds": time.perf_counter() - began}
+
+
+def word_by_word(folder: Path) -> dict[str, Any]:
+    """The dictionary that the story begins with, learned from the same pairs: no order, no agreement."""
+    began = time.perf_counter()
+    table = learn(islice(read_pair_table(folder / "train.tsv"), 5000))
+    pairs = list(read_pair_table(folder / "test.tsv"))
+    figures = by_length([answer.output for answer in table.answer([pair.source for pair in pairs])], pairs)
+    return {"name": "word by word", "bleu": figures, "steps": 0, "seconds": time.perf_counter() - began}
+
+
+def by_length(outputs: list[str], pairs: list[Pair]) -> dict[str, float | None]:
+    figures: dict[str, float | None] = {}
+    for low, high in BUCKETS:
+        few = [(output, p.target) for output, p in zip(outputs, pairs, strict=True) if low <= words(p) <= high]
+        figures[f"{low}-{high}"] = bleu(few) if few else None
+    figures["all"] = bleu([(output, p.target) for output, p in zip(outputs, pairs, strict=True)])
+    return figures
 
 
 def words(pair: Pair) -> int:
@@ -122,7 +137,7 @@ def picture(rows: list[dict[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     names = [name for name in rows[0]["bleu"] if name != "all"]
-    colours = {"H1": "#b2182b", "H2": "#2166ac", "H3": "#1b7837"}
+    colours = {"H1": "#b2182b", "H2": "#2166ac", "H3": "#1b7837", "wo": "#888888"}
     for row in rows:
         style = {"H1": "-", "H3": "-"}.get(row["name"][:2], ":" if "hard" in row["name"] else "--")
         values = [row["bleu"][name] for name in names]
@@ -150,10 +165,11 @@ def main() -> None:
         folder = Path(temporary)
         corpus(folder, args.language, args.texts)
         waiting = [pool.submit(train, each, folder, args.minutes, args.device, 1) for each in CONTESTANTS]
-        rows = []
+        rows = [word_by_word(folder)]
+        print(table(rows), flush=True)
         for result in waiting:
             rows.append(result.result())
-            print(table(rows[-1:]).splitlines()[-1] if len(rows) > 1 else table(rows), flush=True)
+            print(table(rows[-1:]).splitlines()[-1], flush=True)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n")
     if args.picture:
