@@ -59,6 +59,7 @@ def resolve(
     if common_batch(query=query, key=key) != batch:
         query = query.expand(*batch, *query.shape[-2:])  # a view; so every backend knows all leading axes
     score_, mask_ = _mask_or_bias(score_, mask)
+    mask_ = None if mask_ is None else mask_.on(query.device)
     extent = extent_of(score_, query, key)
     _check_devices(query, key=key, value=value, score=score_, normalizer=normalizer_, mask=mask_)
     score_.check_extent(extent)

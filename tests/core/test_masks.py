@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given
@@ -10,7 +13,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from regard import DTypeError, Extent, InputError, ShapeError
+from regard import DeviceError, DTypeError, Extent, InputError, ShapeError, attention
 from regard import masks as M
 from tests.mechanisms import HEADS, MASKS, Row, ids
 from tests.mechanisms import mask as mask_of
@@ -411,3 +414,26 @@ def test_a_million_positions_need_no_matrix(mask: M.Mask, most: int) -> None:
         blocks = mask.blocks(extent, 4096, 4096)
     assert blocks.full.shape[-2:] == (256, 256)
     assert largest.size <= most
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda index: M.global_tokens(index),
+        lambda index: M.window(1, 1) | M.positions(index),
+        lambda index: M.per_head([M.causal(), ~M.global_tokens(index)]),
+    ],
+)
+def test_a_plain_list_follows_the_queries_to_their_device_and_a_tensor_does_not(make: Callable[[Any], M.Mask]) -> None:
+    x = torch.empty(2, 2, 6, 4, device="meta")
+    mask = make([0, 5])
+    assert attention(x, x, x, mask=mask, backend="chunked").device == x.device
+    assert attention(*[torch.randn(2, 2, 6, 4)] * 3, mask=mask).device.type == "cpu"  # and back
+    with pytest.raises(DeviceError, match="has a tensor on cpu, query is on meta"):
+        attention(x, x, x, mask=make(torch.tensor([0, 5])))
+
+
+def test_a_list_is_copied_to_a_device_once() -> None:
+    mask, meta = M.global_tokens([0, 5]), torch.device("meta")
+    assert mask.on(meta) is mask.on(meta)
+    assert mask.on(CPU) is mask

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import torch
 from jaxtyping import Bool, Int
@@ -138,11 +138,28 @@ class BlockLayout(Mask):
 
 
 @dataclass(frozen=True, eq=False)
-class GlobalTokens(Mask):
+class Following(Mask):
+    """A mask whose positions, given as a plain list, have no device of their own: they follow the queries."""
+
+    index: Int[Tensor, "*lead m"]
+    follows: bool = False
+    copies: dict[torch.device, Mask] = field(default_factory=dict, repr=False)  # one copy to a GPU, not one per call
+
+    def on(self, device: torch.device) -> Mask:
+        if not self.follows or self.index.device == device:
+            return self
+        if torch.compiler.is_compiling():
+            return replace(self, index=self.index.to(device), copies={})
+        if device not in self.copies:
+            self.copies[device] = replace(self, index=self.index.to(device), copies={})
+        return self.copies[device]
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalTokens(Following):
     """These positions attend to all, and all attend to them. A position of -1 is none."""
 
     fields = ("index",)
-    index: Int[Tensor, "*lead g"]
 
     def _marks(self, extent: Extent) -> tuple[Tensor, Tensor]:
         index = extent.left_aligned(self.index, 1, "global_tokens", "index")
@@ -176,11 +193,10 @@ def _runs(marks: Bool[Tensor, "*lead n"], first: Tensor, last: Tensor) -> tuple[
 
 
 @dataclass(frozen=True, eq=False)
-class Positions(Mask):
+class Positions(Following):
     """Chosen keys: the same for every query (one axis), or a list for each query. -1 is none."""
 
     fields = ("index",)
-    index: Int[Tensor, "*lead n_q m"]
 
     def _index(self, extent: Extent) -> Tensor:
         if self.index.ndim == 1:

@@ -9,7 +9,7 @@ lengths and ids stay on their device, nothing is read by the host.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool
@@ -57,6 +57,21 @@ class Mask(Part):
 
     def check(self, extent: Extent) -> None:
         """Raise if this mask cannot serve a problem of this extent."""
+
+    def on(self, device: torch.device) -> Mask:
+        """The same mask, whose plain lists have followed the queries to a device; tensors stay where they are."""
+        moved: dict[str, Any] = {}
+        for name in self.fields:
+            old = getattr(self, name)
+            if isinstance(old, Mask):
+                new: Any = old.on(device)
+                if new is not old:
+                    moved[name] = new
+            elif isinstance(old, tuple) and any(isinstance(part, Mask) for part in old):
+                new = tuple([part.on(device) for part in old])
+                if any(a is not b for a, b in zip(new, old, strict=True)):
+                    moved[name] = new
+        return replace(self, **moved) if moved else self  # type: ignore[type-var]
 
     def blocks(self, extent: Extent, block_q: int, block_k: int) -> BlockMap:
         maybe, full = self.classify(Spans.of_blocks(extent, block_q, block_k))

@@ -90,9 +90,10 @@ def blocks(size: int, layout: Bool[Tensor, "*batch I J"] | None = None) -> Mask:
 
 def global_tokens(index: Int[Tensor, "*lead g"] | Sequence[int]) -> Mask:
     """These positions attend to every key, and every query attends to them."""
+    follows = not isinstance(index, Tensor)
     index = torch.as_tensor(index, dtype=None if len(index) else torch.long)
     _whole_tensor("global_tokens", "index", index)
-    return GlobalTokens(index.long())
+    return GlobalTokens(index.long(), follows)
 
 
 def random_blocks(size: int, count: int, seed: int = 0) -> Mask:
@@ -104,9 +105,10 @@ def random_blocks(size: int, count: int, seed: int = 0) -> Mask:
 
 def positions(index: Int[Tensor, "*lead m"] | Sequence[int]) -> Mask:
     """Chosen keys. [m]: the same for every query; [..., n_q, m]: a list per query. -1 chooses nothing."""
+    follows = not isinstance(index, Tensor)
     index = torch.as_tensor(index, dtype=None if len(index) else torch.long)
     _whole_tensor("positions", "index", index)
-    return Positions(index.long())
+    return Positions(index.long(), follows)
 
 
 def dense(tensor: Bool[Tensor, "*batch n_q n_k"]) -> Mask:
