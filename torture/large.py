@@ -137,7 +137,7 @@ def cases(device: str, dtype: torch.dtype, quick: bool) -> list[Case]:
             for noisy in (False, True):
                 name = f"{n * n:,} pairs, {'dropout, ' if noisy else ''}{backend}"
                 found.append(Case(name, partial(pairs, n, noisy, **given), GIB))
-            found.append(Case(f"a mask of {n * n:,} elements, {backend}", partial(written_mask, n, **given), 6 * GIB))
+            found.append(Case(f"a mask of {n * n:,} elements, {backend}", partial(written_mask, n, **given), 4 * GIB))
     return [case for case in found if case.name.startswith(f"{over * over:,} pairs, cpu")] if quick else found
 
 
