@@ -296,6 +296,7 @@ def _models(folder: Path, quick: bool) -> list[Reader]:
                 changes,
                 1.2,
                 more=partial(_hostile_models, files),
+                pipes=True,
             )
         )
     return found

@@ -57,6 +57,14 @@ class Service:
         except OSError:
             return 0
 
+    @property
+    def waited(self) -> float:
+        """Seconds that the thread which answers was ready but had no core: somebody else's work, not its own."""
+        try:
+            return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[1]) / 1e9
+        except (OSError, IndexError):
+            return 0.0
+
     def end(self, seconds: float) -> tuple[int | None, float]:
         """SIGTERM: its exit status (None: it had to be killed), and how long it took."""
         started = time.monotonic()

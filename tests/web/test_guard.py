@@ -231,5 +231,8 @@ def test_what_takes_too_long_is_broken_off(models):
 def test_more_requests_at_once_than_the_guard_lets_in(models):
     app = make_app(models)
     app.at_once = 0
-    answer = TestClient(app, base_url=f"http://{HERE}").get("/api/health")
+    client = TestClient(app, base_url=f"http://{HERE}")
+    answer = client.get("/api/models")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert client.get("/api/health").status_code == 200  # who asks how it is shall hear it
+    assert client.get("/api/models", headers={"host": "evil.example"}).status_code == 403  # and no one foreign more

@@ -26,6 +26,7 @@ HEADERS = [
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 ]
+HEALTH = "/api/health"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -56,7 +57,10 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
             await send(message)
 
-        if self.inside >= self.at_once:
+        reason = self.foreign(scope)  # first: whoever is foreign is told so, however busy it is
+        if reason:
+            return await refuse(armed, 403, reason, CLOSE)
+        if self.inside >= self.at_once and scope["path"] != HEALTH:  # who asks how it is shall hear it
             return await refuse(
                 armed, 503, "too many requests at once; try again in a second", [(b"retry-after", b"1")]
             )
@@ -71,9 +75,6 @@ class Guard:
             self.inside -= 1
 
     async def _let_in(self, scope: Any, receive: Any, send: Any) -> None:
-        reason = self.foreign(scope)
-        if reason:
-            return await refuse(send, 403, reason, CLOSE)
         try:
             body = await asyncio.wait_for(self._body(scope, receive), self.seconds)
         except TimeoutError:
