@@ -17,6 +17,7 @@ from regard.see.payload import pack
 from regard.see.picture import Picture
 from regard.see.terminal import heatmap
 from regard.tasks.atomic import write_whole
+from regard.tasks.spelling import SURROGATES
 
 THEMES = ("auto", "light", "dark")
 START = """
@@ -41,7 +42,7 @@ def page(picture: Picture, *, theme: str = "auto") -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'none'; img-src data: blob:; base-uri 'none'; form-action 'none'"
     title = html.escape(picture.title or "Attention")
-    return (
+    text = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n</head>\n<body>\n'
@@ -49,6 +50,7 @@ def page(picture: Picture, *, theme: str = "auto") -> str:
         f'<script type="application/json" id="payload">{_json(pack(picture, theme))}</script>\n'
         f'<script type="module">{script}</script>\n</body>\n</html>\n'
     )
+    return SURROGATES.sub("\ufffd", text)  # half a character, as an argument that is not UTF-8 has it, is none
 
 
 def save_page(picture: Picture, path: str | Path, *, theme: str = "auto") -> Path:
