@@ -16,6 +16,7 @@ from regard.tasks import config
 from regard.tasks.catalogue import TASKS, prepare, resolved
 from regard.tasks.config import Model
 from regard.tasks.task import Options, loss_of
+from regard.tasks.tokenizers import EOS
 from tests.tasks.small import run_of, same, train, weights
 
 QUICK = {
@@ -172,6 +173,20 @@ def test_answers_come_in_order_and_alone_as_together(learned, task):
         alone = model(text)
         assert (alone.output, alone.unknown, alone.cut) == (answer.output, answer.unknown, answer.cut)
         assert alone.confidence == pytest.approx(answer.confidence, abs=1e-5)
+
+
+@pytest.mark.parametrize("options", [Options(beam=1), Options(), Options(temperature=1.0, seed=3)], ids=str)
+@pytest.mark.parametrize("task", ["translate", "denoise"])
+def test_who_never_ends_writes_no_more_in_longer_company(folder, task, options):
+    made, _ = ready(folder, task, "rnn")
+    made.longest = 64
+    torch.manual_seed(0)
+    network = made.network().double()
+    network.word.bias.data[EOS] = -100
+    texts = [ASKED[task][0], " ".join(ASKED[task])]
+    together = [answer.target for answer in made.answer(network, texts, options)]
+    assert together == [made.answer(network, [text], options)[0].target for text in texts]
+    assert len(together[0]) < len(together[1])
 
 
 @pytest.mark.parametrize("task", TASKS)
