@@ -130,12 +130,15 @@ def _numbers(query: Tensor, key: Tensor, call: Call) -> int:
 
 
 def _order(query: Tensor, key: Tensor, call: Call) -> list[str]:
-    """Every backend by preference. Torch's fused attention on a CPU wants a mask written out, and reads all of it."""
+    """Every backend by preference. Torch's fused attention wants a mask or bias written out, and reads all of it:
+    above a small size our kernels go first."""
     names = list(BACKENDS)
-    small = torch.compiler.is_compiling() or _numbers(query, key, call) <= WRITTEN
-    if not small and query.device.type == "cpu" and sdpa.writes(query, key, call):
-        names.remove("cpu")
-        names.insert(names.index("sdpa"), "cpu")
+    kernels = {"cpu": "cpu", "cuda": "triton"}.get(query.device.type)
+    # Compiled code is not asked for a size. On a CPU, torch's own kernel needs no wait for a compiler there.
+    small = query.device.type == "cpu" if torch.compiler.is_compiling() else _numbers(query, key, call) <= WRITTEN
+    if kernels is not None and not small and sdpa.writes(query, key, call):
+        names.remove(kernels)
+        names.insert(names.index("sdpa"), kernels)
     return names
 
 
