@@ -116,7 +116,7 @@ class Plan:
 
     def close(self) -> None:
         """The kernels are done."""
-        give_back(self.borrowed)
+        give_back(*self.borrowed)
         self.borrowed = []
 
     def put(self, role: int, x: Tensor | None, trailing: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from regard.backends.cpu import codes
 from regard.backends.cpu.plan import Inputs, Options, Plan, record
-from regard.backends.cpu.threads import scratch, share
+from regard.backends.cpu.threads import borrow, give_back, share
 
 
 def forward(inputs: Inputs, options: Options, batch: tuple[int, ...]) -> tuple[Tensor, Tensor]:
@@ -44,10 +44,9 @@ def _forward(plan: Plan, out: Tensor | None, stat: Tensor, to: Tensor | None) ->
         def run(
             begin: int, end: int, seen: Any = seen, problem: Any = problem, groups: int = groups, numbers: int = numbers
         ) -> None:
-            memory = scratch(numbers, plan.dtype)
-            plan.kernels.forward(
-                problem, groups, seen.first_group, begin, end, output, memory, np.empty(seen.rows, np.int64)
-            )
+            memory, spans = borrow(numbers, plan.dtype), np.empty(seen.rows, np.int64)
+            plan.kernels.forward(problem, groups, seen.first_group, begin, end, output, memory, spans)
+            give_back(memory)
 
         share(run, plan.size * groups, plan.work(seen))
 
@@ -102,10 +101,9 @@ def backward(
         numbers = 4 * strip + 3 * rows + plan.depth * plan.lanes
 
         def run(begin: int, end: int, seen: Any = seen, problem: Any = problem, numbers: int = numbers) -> None:
-            memory = scratch(numbers, plan.dtype)
-            plan.kernels.backward(
-                problem, gradients, seen.first_group, seen.last_group, begin, end, memory, np.empty(seen.rows, np.int64)
-            )
+            memory, spans = borrow(numbers, plan.dtype), np.empty(seen.rows, np.int64)
+            plan.kernels.backward(problem, gradients, seen.first_group, seen.last_group, begin, end, memory, spans)
+            give_back(memory)
 
         share(run, size * parts, plan.work(seen) * 3)
     plan.close()

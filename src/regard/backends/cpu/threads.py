@@ -1,5 +1,9 @@
 """Work shared among threads. The kernels let go of Python's lock, know nothing of each other and start no
-threads of their own: so any number of callers may come at once, and a forked child starts anew."""
+threads of their own: so any number of callers may come at once, and a forked child starts anew.
+
+Torch's own team of threads, by way of its OpenMP, was tried: no faster on a quiet machine, and on a busy one everybody
+waits for the member that gets no core. These help as they come; who is late finds nothing left to do.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,12 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 import numpy as np
 import torch
 
-KEPT = 2**22  # numbers of scratch that a thread keeps from one call to the next
-SPARE = 2**26  # bytes of other memory that is kept: from the system it would come page by page, each at a price
+SPARE = 2**26  # bytes of memory that is kept between calls: from the system it would come page by page, each at a price
+LINE = 64  # bytes: a line of the cache, a register
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
 _size = 0
-_local = threading.local()
 _spare: list[np.ndarray] = []
 
 
@@ -30,49 +33,37 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-def _workers(count: int) -> ThreadPoolExecutor:
-    global _pool, _size
-    with _lock:
-        if _pool is None or _size < count:
-            _pool, _size = ThreadPoolExecutor(count, thread_name_prefix="regard"), count
-        return _pool
-
-
-def scratch(numbers: int, dtype: np.dtype) -> np.ndarray:
-    """Memory to compute in, the thread's own, beginning at a whole cache line; it holds anything."""
-    kept = getattr(_local, "kept", {})
-    _local.kept = kept
-    have = kept.get(dtype)
-    if have is None or have.size < numbers + 16:
-        have = np.empty(numbers + 16, dtype)
-        if have.size <= KEPT:
-            kept[dtype] = have
-    skip = -have.ctypes.data % 64 // dtype.itemsize
-    return have[skip : skip + numbers]
-
-
 def borrow(numbers: int, dtype: np.dtype) -> np.ndarray:
-    """Memory that holds anything, until it is given back."""
-    size = numbers * dtype.itemsize
+    """Memory that holds anything, from the beginning of a cache line on, until it is given back."""
+    size = numbers * dtype.itemsize + LINE
+    block = _taken(size)
+    if block is None:
+        block = np.empty(size, np.uint8)
+    skip = -block.__array_interface__["data"][0] % LINE
+    return block[skip : skip + size - LINE].view(dtype)
+
+
+def _taken(size: int) -> np.ndarray | None:
     for place, block in enumerate(_spare):
         if size <= block.nbytes <= 4 * size:
             try:
                 block = _spare.pop(place)
             except IndexError:  # another thread was first
-                break
+                return None
             if size <= block.nbytes:
-                return block[:size].view(dtype)
-            give_back([block])
-            break
-    return np.empty(size, np.uint8).view(dtype)
-
-
-def give_back(blocks: list[np.ndarray]) -> None:
-    for block in blocks:
-        while block.base is not None:
-            block = block.base
-        if block.nbytes + sum(other.nbytes for other in _spare) <= SPARE:
+                return block
             _spare.append(block)
+            return None
+    return None
+
+
+def give_back(*arrays: np.ndarray) -> None:
+    for block in arrays:
+        while isinstance(block.base, np.ndarray):
+            block = block.base
+        _spare.append(block)
+    while _spare and sum(block.nbytes for block in _spare) > SPARE:
+        _taken(_spare[0].nbytes)
 
 
 def share(run: Callable[[int, int], None], tasks: int, work: float) -> None:
@@ -82,7 +73,7 @@ def share(run: Callable[[int, int], None], tasks: int, work: float) -> None:
     if threads <= 1:
         run(0, tasks)
         return
-    size = max(1, tasks // (threads * 4))
+    size = max(1, tasks // (threads * 8))
     begins = iter(range(0, tasks, size))  # taking the next is one step under Python's lock
 
     def take() -> None:
@@ -94,7 +85,15 @@ def share(run: Callable[[int, int], None], tasks: int, work: float) -> None:
     try:
         take()
     finally:
-        waited = [helper for helper in helpers if not helper.cancel()]  # nothing is left for those not begun
-        wait(waited)
-    for helper in waited:
+        begun = [helper for helper in helpers if not helper.cancel()]  # nothing is left for the others
+        wait(begun)
+    for helper in begun:
         helper.result()
+
+
+def _workers(count: int) -> ThreadPoolExecutor:
+    global _pool, _size
+    with _lock:
+        if _pool is None or _size < count:
+            _pool, _size = ThreadPoolExecutor(count, thread_name_prefix="regard"), count
+        return _pool

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from regard.backends.cpu.kernels.elementary import exp, fill, tanh
 from regard.backends.cpu.kernels.jit import inner
-from regard.backends.cpu.kernels.simd import absolute, fma, lanes, largest, load, number, store, total, where
+from regard.backends.cpu.kernels.simd import (
+    absolute,
+    fma,
+    lanes,
+    largest,
+    load,
+    number,
+   
+    spread,
+    store,
+    total,
+    where,
+)
 
 
 @inner
@@ -89,12 +101,12 @@ def _tanh_twice(exps, x, depth, keys, e0, tile, units, u0, sum_v, s, s0, ld, wid
         s_0, s_1, t_0, t_1 = zero, zero, zero, zero
         at = e0 + c
         for d in range(0, depth - 3, 4):
-            v0, v1 = fill(zero, units[u0 + d]), fill(zero, units[u0 + d + 1])
-            v2, v3 = fill(zero, units[u0 + d + 2]), fill(zero, units[u0 + d + 3])
-            p0, p1 = fill(zero, exps[x + d]), fill(zero, exps[x + d + 1])
-            p2, p3 = fill(zero, exps[x + d + 2]), fill(zero, exps[x + d + 3])
-            q0, q1 = fill(zero, exps[y + d]), fill(zero, exps[y + d + 1])
-            q2, q3 = fill(zero, exps[y + d + 2]), fill(zero, exps[y + d + 3])
+            v0, v1 = spread(units, u0 + d), spread(units, u0 + d + 1)
+            v2, v3 = spread(units, u0 + d + 2), spread(units, u0 + d + 3)
+            p0, p1 = spread(exps, x + d), spread(exps, x + d + 1)
+            p2, p3 = spread(exps, x + d + 2), spread(exps, x + d + 3)
+            q0, q1 = spread(exps, y + d), spread(exps, y + d + 1)
+            q2, q3 = spread(exps, y + d + 2), spread(exps, y + d + 3)
             k0, k1, k2, k3 = load(keys, at), load(keys, at + tile), load(keys, at + 2 * tile), load(keys, at + 3 * tile)
             s_0 = _four_terms(
                 fma(p0, k0, one), fma(p1, k1, one), fma(p2, k2, one), fma(p3, k3, one), v0, v1, v2, v3, s_0
@@ -113,7 +125,7 @@ def _tanh_twice(exps, x, depth, keys, e0, tile, units, u0, sum_v, s, s0, ld, wid
             )
             at += 4 * tile
         for d in range(depth // 4 * 4, depth):
-            v0, p0, q0 = fill(zero, units[u0 + d]), fill(zero, exps[x + d]), fill(zero, exps[y + d])
+            v0, p0, q0 = spread(units, u0 + d), spread(exps, x + d), spread(exps, y + d)
             k0, k1 = load(keys, e0 + d * tile + c), load(keys, e0 + d * tile + c + step)
             s_0, s_1 = s_0 + v0 / fma(p0, k0, one), s_1 + v0 / fma(p0, k1, one)
             t_0, t_1 = t_0 + v0 / fma(q0, k0, one), t_1 + v0 / fma(q0, k1, one)
@@ -131,21 +143,21 @@ def _tanh_once(exps, x, depth, keys, at, tile, units, u0, fours):
     one = fill(sum_, 1.0)
     d = 0
     while fours and d + 4 <= depth:
-        a = fma(fill(one, exps[x + d]), load(keys, at + d * tile), one)
-        b = fma(fill(one, exps[x + d + 1]), load(keys, at + (d + 1) * tile), one)
-        e = fma(fill(one, exps[x + d + 2]), load(keys, at + (d + 2) * tile), one)
-        f = fma(fill(one, exps[x + d + 3]), load(keys, at + (d + 3) * tile), one)
-        v0, v1 = fill(one, units[u0 + d]), fill(one, units[u0 + d + 1])
-        v2, v3 = fill(one, units[u0 + d + 2]), fill(one, units[u0 + d + 3])
+        a = fma(spread(exps, x + d), load(keys, at + d * tile), one)
+        b = fma(spread(exps, x + d + 1), load(keys, at + (d + 1) * tile), one)
+        e = fma(spread(exps, x + d + 2), load(keys, at + (d + 2) * tile), one)
+        f = fma(spread(exps, x + d + 3), load(keys, at + (d + 3) * tile), one)
+        v0, v1 = spread(units, u0 + d), spread(units, u0 + d + 1)
+        v2, v3 = spread(units, u0 + d + 2), spread(units, u0 + d + 3)
         sum_ = _four_terms(a, b, e, f, v0, v1, v2, v3, sum_)
         d += 4
     while d + 2 <= depth:
-        a = fma(fill(one, exps[x + d]), load(keys, at + d * tile), one)
-        b = fma(fill(one, exps[x + d + 1]), load(keys, at + (d + 1) * tile), one)
-        sum_ = sum_ + fma(fill(one, units[u0 + d]), b, fill(one, units[u0 + d + 1]) * a) / (a * b)
+        a = fma(spread(exps, x + d), load(keys, at + d * tile), one)
+        b = fma(spread(exps, x + d + 1), load(keys, at + (d + 1) * tile), one)
+        sum_ = sum_ + fma(spread(units, u0 + d), b, spread(units, u0 + d + 1) * a) / (a * b)
         d += 2
     while d < depth:
-        sum_ = sum_ + fill(one, units[u0 + d]) / fma(fill(one, exps[x + d]), load(keys, at + d * tile), one)
+        sum_ = sum_ + spread(units, u0 + d) / fma(spread(exps, x + d), load(keys, at + d * tile), one)
         d += 1
     return sum_
 
@@ -154,7 +166,7 @@ def _tanh_once(exps, x, depth, keys, at, tile, units, u0, fours):
 def _tanh_plain(query, q, depth, keys, at, tile, units, u0):
     sum_ = fill(load(keys, at), 0.0)
     for d in range(depth):
-        sum_ = fma(fill(sum_, units[u0 + d]), tanh(fill(sum_, query[q + d]) + load(keys, at + d * tile)), sum_)
+        sum_ = fma(spread(units, u0 + d), tanh(spread(query, q + d) + load(keys, at + d * tile)), sum_)
     return sum_
 
 
@@ -271,8 +283,8 @@ def _back_fours(exps, x, depth, keys, at, tile, units, u, g, g0, ld, width, dq, 
         k0, k1 = load(keys, at + c), load(keys, at + tile + c)
         k2, k3 = load(keys, at + 2 * tile + c), load(keys, at + 3 * tile + c)
         a, b, e, f = _four_inverses(
-            fma(fill(one, exps[x]), k0, one), fma(fill(one, exps[x + 1]), k1, one),
-            fma(fill(one, exps[x + 2]), k2, one), fma(fill(one, exps[x + 3]), k3, one),
+            fma(spread(exps, x), k0, one), fma(spread(exps, x + 1), k1, one),
+            fma(spread(exps, x + 2), k2, one), fma(spread(exps, x + 3), k3, one),
         )  # fmt: skip
         here = load(g, g0 + c)
         a_, b_, e_, f_ = here * a, here * b, here * e, here * f
@@ -280,8 +292,8 @@ def _back_fours(exps, x, depth, keys, at, tile, units, u, g, g0, ld, width, dq, 
         x_0, x_1, x_2, x_3 = a_ - a_ * a, b_ - b_ * b, e_ - e_ * e, f_ - f_ * f
         p_0, p_1, p_2, p_3 = p_0 + x_0, p_1 + x_1, p_2 + x_2, p_3 + x_3
         a, b, e, f = _four_inverses(
-            fma(fill(one, exps[y]), k0, one), fma(fill(one, exps[y + 1]), k1, one),
-            fma(fill(one, exps[y + 2]), k2, one), fma(fill(one, exps[y + 3]), k3, one),
+            fma(spread(exps, y), k0, one), fma(spread(exps, y + 1), k1, one),
+            fma(spread(exps, y + 2), k2, one), fma(spread(exps, y + 3), k3, one),
         )  # fmt: skip
         here = load(g, g0 + ld + c)
         a_, b_, e_, f_ = here * a, here * b, here * e, here * f
@@ -316,7 +328,7 @@ def _back_once(
     one, half = fill(zero, 1.0), fill(zero, 0.5)
     v = units[u0 + d] * 4
     u_0, q_0 = load(du, d * step), zero
-    e, y = fill(zero, exps[x + d]), fill(zero, query[q + d])
+    e, y = spread(exps, x + d), spread(query, q + d)
     for c in range(0, width, step):
         to = dk0 + d * tile + c
         if twos:
@@ -342,14 +354,14 @@ def gaussian_tile(query, q0, depth, keys, k0, tile, factor, s, s0, ld, rows, wid
             s_0, s_1, s_2, s_3 = zero, zero, zero, zero  # short sums lose fewer digits, and wait less for each other
             at = k0 + c
             for d in range(0, depth - 3, 4):
-                a = load(keys, at) - fill(zero, query[q + d])
-                b = load(keys, at + tile) - fill(zero, query[q + d + 1])
-                e = load(keys, at + 2 * tile) - fill(zero, query[q + d + 2])
-                f = load(keys, at + 3 * tile) - fill(zero, query[q + d + 3])
+                a = load(keys, at) - spread(query, q + d)
+                b = load(keys, at + tile) - spread(query, q + d + 1)
+                e = load(keys, at + 2 * tile) - spread(query, q + d + 2)
+                f = load(keys, at + 3 * tile) - spread(query, q + d + 3)
                 s_0, s_1, s_2, s_3 = fma(a, a, s_0), fma(b, b, s_1), fma(e, e, s_2), fma(f, f, s_3)
                 at += 4 * tile
             for d in range(depth // 4 * 4, depth):
-                a = load(keys, k0 + d * tile + c) - fill(zero, query[q + d])
+                a = load(keys, k0 + d * tile + c) - spread(query, q + d)
                 s_0 = fma(a, a, s_0)
             store(s, s0 + r * ld + c, ((s_0 + s_1) + (s_2 + s_3)) * fill(zero, factor))
 
@@ -360,7 +372,7 @@ def gaussian_back(query, q0, depth, keys, k0, tile, factor, g, g0, ld, rows, wid
     by = fill(zero, 2.0 * factor)
     for d in range(depth):
         for r in range(rows):
-            y, sum_ = fill(zero, query[q0 + r * depth + d]), zero
+            y, sum_ = spread(query, q0 + r * depth + d), zero
             for c in range(0, width, lanes(g)):
                 to = dk0 + d * tile + c
                 pull = (load(keys, k0 + d * tile + c) - y) * load(g, g0 + r * ld + c) * by
@@ -377,5 +389,5 @@ def exact_tile(query, q0, depth, keys, k0, tile, s, s0, ld, rows, width):
             zero = fill(load(keys, k0 + c), 0.0)
             same = fill(zero, 1.0)
             for d in range(depth):
-                same = where(load(keys, k0 + d * tile + c) == fill(zero, query[q0 + r * depth + d]), same, zero)
+                same = where(load(keys, k0 + d * tile + c) == spread(query, q0 + r * depth + d), same, zero)
             store(s, s0 + r * ld + c, same)

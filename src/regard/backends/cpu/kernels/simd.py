@@ -227,6 +227,18 @@ def splat(typing: Any, value: Any) -> Any:
 
 
 @intrinsic
+def spread(typing: Any, array: Any, at: Any) -> Any:
+    """One number of an array in every place. `array[at]` would first ask whether `at` counts from the end."""
+    vector = register(array.dtype)
+
+    def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        loaded = builder.load(_pointer(context, builder, sig.args[0], *args))
+        return _splat(builder, loaded, context.get_value_type(vector))
+
+    return vector(array, types.intp), generate
+
+
+@intrinsic
 def whole_splat(typing: Any, value: Any, like: Any) -> Any:
     """The same whole number in every place: of the size of `like`'s floats, or as wide as its words."""
     vector = _whole(like) if _is_float(like) else like
