@@ -184,9 +184,9 @@ def _vector_heads() -> Iterator[Files]:
 def _tables(folder: Path) -> list[Reader]:
     read = partial(_columns, "x.db")
     found = [
-        Reader("lookup.csv", {"x.csv": b"key,value\n" + b"".join(b"%d,%d.5\n" % (i, i * i) for i in range(40))}, partial(_columns, "x.csv")),
-        Reader("lookup.db", {"x.db": _sqlite(folder / "x.db")}, read, more=partial(_hostile_tables, folder / "hostile.db")),
-        Reader("lookup.parquet", {"x.parquet": _parquet(folder / "x.parquet")}, partial(_columns, "x.parquet"), more=partial(_hostile_parquet, folder / "h.parquet")),
+        Reader("lookup.csv", {"x.csv": b"key,value\n" + b"".join(b"%d,%d.5\n" % (i, i * i) for i in range(40))}, partial(_columns, "x.csv"), share=0.5),
+        Reader("lookup.db", {"x.db": _sqlite(folder / "x.db")}, read, share=0.5, more=partial(_hostile_tables, folder / "hostile.db")),
+        Reader("lookup.parquet", {"x.parquet": _parquet(folder / "x.parquet")}, partial(_columns, "x.parquet"), share=0.3, more=partial(_hostile_parquet, folder / "h.parquet")),
     ]  # fmt: skip
     packed_csv = gzip.compress(found[0].files["x.csv"])
     changes = {"x.csv.gz": (packed(of_bytes, "gz"),)}
@@ -294,7 +294,7 @@ def _models(folder: Path, quick: bool) -> list[Reader]:
                 files,
                 partial(_answer, TEXTS[task]),
                 changes,
-                1.2,
+                0.25,
                 more=partial(_hostile_models, files),
                 pipes=True,
             )
@@ -338,6 +338,7 @@ def _checkpoint(folder: Path) -> Reader:
         paths = [folder / name for name in names[:2]]
         if chance.random() < 0.7 and all(path.is_file() for path in paths):
             sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths]
+            (folder / checkpoints.SUMS).unlink(missing_ok=True)  # it may be a pipe
             (folder / checkpoints.SUMS).write_text("".join(sums))
 
     def read(folder: Path) -> Any:

@@ -92,8 +92,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     known = list(known)
     short = [k for k in known if len(k) <= 100]  # names may come from a file
     close = difflib.get_close_matches(name[:100].lower(), [k.lower() for k in short], n=1)
-    hint = next((f"did you mean {k}? " for k in short if close and k.lower() == close[0]), "")
-    listed = [k if len(k) <= 60 else f"{k[:60]}…" for k in known[:30]]
+    hint = next(
+        (f"did you mean {k if k.isprintable() else ascii(k)}? " for k in short if close and k.lower() == close[0]), ""
+    )
+    listed = [k if k.isprintable() else ascii(k) for k in known[:30]]
+    listed = [k if len(k) <= 60 else f"{k[:60]}…" for k in listed]
     return f"{hint}there is: {', '.join(listed)}{f' and {len(known) - 30} more' if len(known) > 30 else ''}"
 
 

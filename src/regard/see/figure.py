@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +34,7 @@ from regard.see.drawing import (
     widths_of,
 )
 from regard.see.fonts import families
-from regard.see.labels import visible
+from regard.see.labels import legible, visible
 from regard.see.palette import SIGNED, ink, shade
 from regard.see.picture import Picture
 from regard.tasks.atomic import write_whole
@@ -57,6 +59,7 @@ def figure(picture: Picture, kind: str = "matrix", *, theme: str = "light") -> F
             raise InputError(f"{name}={given!r}; expected {', '.join(known)}")
     if not picture.weights.numel():
         raise InputError(f"{picture!r}: there is nothing to draw")
+    picture = _legible(picture)
     with _matplotlib(picture, theme):
         draw = {
             "matrix": _matrix_figure,
@@ -94,9 +97,17 @@ def encoded(picture: Picture, form: str, kind: str = "matrix", *, theme: str = "
     """What `save` writes, as "png", "svg" or "pdf"."""
     made, written = figure(picture, kind, theme=theme), BytesIO()
     undated = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
-    with _matplotlib(picture, theme):
+    with _matplotlib(_legible(picture), theme), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # a code point that nobody has given a letter
         made.savefig(written, format=form, dpi=dpi, metadata=undated)
     return written.getvalue()
+
+
+def _legible(picture: Picture) -> Picture:
+    """Tokens are made so where they are drawn; this is for what stands around them."""
+    return replace(
+        picture, title=legible(picture.title), note=legible(picture.note), maps=[legible(name) for name in picture.maps]
+    )
 
 
 @contextmanager

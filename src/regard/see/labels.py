@@ -6,8 +6,10 @@ import re
 import unicodedata
 
 # Controls, and marks that reorder or hide text. The joiners U+200C and U+200D stay: Devanagari and Persian need them.
+NEVER = "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0, 0x110000, 0x10000))  # no characters
 HIDDEN = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    r"[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\ufdd0-\ufdef"
+    f"{NEVER}]"
 )
 
 
@@ -23,6 +25,11 @@ def visible(token: str) -> str:
     left = len(token) - len(token.lstrip(" "))
     right = len(token) - left - len(core)
     return "␣" * left + HIDDEN.sub(_symbol, core) + "␣" * right
+
+
+def legible(text: str) -> str:
+    """The text with what has no letter written out: no font draws it, and XML cannot hold it."""
+    return HIDDEN.sub(_symbol, text)
 
 
 def is_rtl(text: str) -> bool:

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from regard.core.shapes import InputError, MissingError
 from regard.tasks.atomic import clean_up, cure, make_folder, remove_folder, write_folder
+from regard.tasks.files import shown
 
 logger = logging.getLogger(__name__)
 
@@ -259,7 +260,7 @@ def _put_together(entry: _Entry) -> dict[str, Any]:
     except OSError as error:
         raise _broken(path, str(error.strerror or error)) from error
     except safetensors.SafetensorError as error:
-        raise _broken(path, str(error)) from None
+        raise _broken(path, shown(str(error), 200)) from None
     try:
         state = _decoded(entry.structure, tensors)
     except (ValueError, KeyError, TypeError, RecursionError):

@@ -17,7 +17,7 @@ from regard.tasks.examples import IGNORED, Batch, Item, counted, lengths_of, pad
 from regard.tasks.fill import plain
 from regard.tasks.task import Answer, Attended, Options, Task, ended, in_batches, mean_heads
 from regard.tasks.tokenizers import BOS, SPECIAL
-from regard.tasks.writing import confidence, written
+from regard.tasks.writing import confidence, finite, written
 
 MOST = 1000  # pieces, where nobody says how many
 
@@ -64,6 +64,7 @@ class Generate(Task):
             found = written(network, begun, lengths, last, options, most)
             for i, n_best in zip(places, found.n_best, strict=True):
                 encoded, cut = prompts[i]
+                finite(n_best)
                 told = [(self.tokenizer.decode((*encoded.ids, *h.tokens)), confidence(h, options)) for h in n_best]
                 (output, sure), *others = told
                 answers[i] = Answer(

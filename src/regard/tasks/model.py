@@ -147,12 +147,13 @@ def _aligner(path: Path, state: Any, task: Task) -> Aligner:
 
 def _check(path: Path, state: dict[str, Any]) -> None:
     """The types of what a task reads back; anybody may have written the file."""
-    from regard.tasks.catalogue import READ_BY_VECTORS
+    from regard.tasks.catalogue import READ_BY_VECTORS, TASKS
 
     labels, vectors, longest, noise = (state.get(key) for key in KEYS)
     right = (
         state.keys() >= set(KEYS)
         and isinstance(labels, list)
+        and len(labels) >= TASKS[state["task"]].labelled
         and all(isinstance(label, str) for label in labels)
         and type(longest) is int
         and longest in Range(1, 2**20)

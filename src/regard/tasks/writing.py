@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from regard.core.shapes import InputError
 from regard.models.decoding import Decoded, Hypothesis, beam, greedy, sample
 from regard.recording import record
 from regard.tasks.examples import IGNORED, Batch, Item, counted, lengths_of, padded
@@ -77,6 +78,7 @@ class Writing(Task):
         cut: bool,
         options: Options,
     ) -> Answer:
+        finite(n_best)
         told = [(self.text(each.tokens), confidence(each, options)) for each in n_best]
         (output, sure), *others = told
         return Answer(
@@ -159,6 +161,12 @@ def written(
         n_best=options.n_best,
         alpha=options.alpha,
     )
+
+
+def finite(n_best: Sequence[Hypothesis]) -> None:
+    """Where a network computes no numbers, nothing is the most probable."""
+    if not n_best:
+        raise InputError("the model gives numbers that are not finite; its weights are damaged, restore them")
 
 
 def confidence(found: Hypothesis, options: Options) -> float:
