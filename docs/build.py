@@ -52,10 +52,10 @@ def code_of(entry: Entry, model: str = "MODEL") -> str:
 
 
 def model_of(entry: Entry) -> str | None:
-    """The model that a task's page uses: the one that its verb takes."""
+    """The model that a task's page uses: the one that its verb takes, into one language."""
     from regard import pretrained
 
-    found = pretrained.default(entry.slug)
+    found = pretrained.names().get("en-fr") if entry.slug == "translate" else pretrained.default(entry.slug)
     return None if found is None else found.name
 
 
@@ -169,7 +169,7 @@ def _write(folder: Path, one: Made, made: Sequence[Made]) -> Path:
 
 
 def _draw(folder: Path, slug: str, picture: Picture) -> None:
-    first = picture.only(0).whole_words() if picture.whole else picture
+    first = picture.only(0).at_first() if picture.whole else picture
     kind = kind_of(first)
     for theme in ("light", "dark"):
         bare = replace(first, title="", note="", maps=first.maps if len(first.maps) > 1 else ("",))

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from PIL import Image
+
 from docs.sentence import TEXT
 from regard import cli, pretrained
 from regard.core.shapes import InputError
@@ -130,6 +132,8 @@ def main(folder: Path = HERE / "pictures") -> None:
         if one.readme:
             path = folder / f"{one.name}.png"
             draw(one, path)
+            with Image.open(path) as image:  # 256 colours: a fifth of the size, and no difference to be seen
+                image.convert("RGB").quantize(256).save(path, optimize=True)
             print(f"{path.stat().st_size / 1000:6.0f} kB  {line(into(one, path.name))}")
 
 

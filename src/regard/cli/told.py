@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from regard.tasks.task import Answer, Attended, Options
 
 LAYER = re.compile(r"layers\.(\d+)\.")
+TAG = re.compile(r"<2[\w-]+>")  # the language to translate into, before the sentence
 
 
 @dataclass
@@ -99,7 +100,7 @@ class Told:
 
             from regard.see.terminal import heatmap
 
-            console, first = Console(highlight=False), picture.only(0).whole_words()
+            console, first = Console(highlight=False), picture.only(0).at_first()
             console.print(heatmap(first))
             console.print(first.note, style="dim")
         if self.out is not None:
@@ -114,28 +115,34 @@ def picture_of(answer: Answer, attended: list[Attended], task: str = "", model: 
     from regard.see.picture import Picture
     from regard.tasks.tokenizers import SPECIAL
 
+    attended = list({each.name: each for each in reversed(attended)}.values())[::-1]  # the best layer comes twice
     first = attended[0]
     ends = [each.removed for each in attended if each.removed is not None]
     removed = torch.stack(ends) if len(ends) == len(attended) else None
-    note = f"Attention of the model {model}{'' if ', head ' in first.name else ', in the mean over heads'}."
-    if removed is not None and removed.numel() and removed[0].mean() >= 0.005:
-        note += f" {removed[0].mean():.0%} of it went to the ends of the sentence, which are not shown."
     both = answer.output and task in ("translate", "denoise", "classify")
     title = f"{answer.text} → {answer.output}" if both else answer.text if task == "tag" else answer.output
-    return Picture(
+    tags = {token for token in first.columns if TAG.fullmatch(token)} if task == "translate" else set()
+    picture = Picture(
         torch.stack([each.weights for each in attended]),
         first.rows,
         first.columns,
         title=_short(shown(title), 120),
         maps=[layer_of(each.name) for each in attended],
-        note=note if model else "",
-        special=SPECIAL,
+        special={*SPECIAL, *tags},
         row_words=first.row_words,
         column_words=first.column_words,
         removed=removed,
         view="alignment" if task == "translate" else "text" if task in ("classify", "fill") else "matrix",
         whole=True,
+        bare=task == "translate",
     )
+    if not model:
+        return picture
+    note = f"Attention of the model {model}{'' if ', head ' in first.name else ', in the mean over heads'}."
+    hidden = picture.only(0).at_first().removed
+    if hidden is not None and hidden.numel() and hidden.mean() >= 0.005:
+        note += f" {hidden.mean():.0%} of it went to tokens that are not shown."
+    return replace(picture, note=note)
 
 
 def layer_of(name: str) -> str:
@@ -153,7 +160,7 @@ def save(picture: Picture, out: Path) -> None:
         from regard.see.figure import kind_of
         from regard.see.figure import save as save_figure
 
-        first = picture.only(0).whole_words()
+        first = picture.only(0).at_first()
         save_figure(first, out, kind_of(first))
 
 

@@ -62,6 +62,7 @@ def pack(picture: Picture, theme: str = "auto") -> dict[str, Any]:
         "theme": theme,
         "view": picture.view,
         "whole": picture.whole,
+        "bare": picture.bare,
         "rows": [visible(t) for t in picture.rows],
         "columns": [visible(t) for t in picture.columns],
         "row_words": None if picture.row_words is None else list(picture.row_words),

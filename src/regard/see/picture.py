@@ -51,6 +51,7 @@ class Picture:
     points: Float[Tensor, "n_q 2"] | None = None  # where the words stand on a map of their vectors
     view: str = "matrix"  # what a page shows first: matrix, lines, overview, alignment, walk, …
     whole: bool = False  # a page puts subwords together at first
+    bare: bool = False  # and hides special tokens
 
     def __post_init__(self) -> None:
         weights = self.weights.detach().float().cpu()
@@ -105,6 +106,11 @@ class Picture:
         count, pooled = len(self.maps), f", pooled to {tuple(self.weights.shape[1:])}" if self.pooled else ""
         return f"Picture: {count} map{'s' * (count != 1)}, {len(self.rows)} queries x {len(self.columns)} keys{pooled}"
 
+    def at_first(self) -> Picture:
+        """As a page shows it first, for those who cannot switch: whole words, without special tokens."""
+        bare = self.without_special() if self.bare else self
+        return bare.whole_words() if self.whole else bare
+
     def only(self, *which: int | str) -> Picture:
         """The same picture with some of its maps, by name or place."""
         places = []
@@ -158,12 +164,15 @@ class Picture:
             row_words=None if self.row_words is None else _renumbered([self.row_words[i] for i in rows]),
             column_words=None if self.column_words is None else _renumbered([self.column_words[j] for j in keys]),
             removed=lost if self.removed is None else lost + self.removed[:, rows],
+            bare=False,
             walk=None,
             points=None if self.points is None else self.points[rows],
         )
 
     def _groups(self, words: Sequence[int] | None, tokens: Sequence[str]) -> Int[Tensor, " n"]:
-        return torch.arange(len(tokens)) if words is None else torch.tensor(words) - (words[0] if words else 0)
+        if words is None:
+            return torch.arange(len(tokens))
+        return torch.tensor(words, dtype=torch.long) - (words[0] if words else 0)  # there may be none
 
     def _must_be_whole(self, what: str) -> None:
         if self.pooled:

@@ -775,7 +775,7 @@ class View {
       map: 0,
       other: Math.min(1, payload.maps.length - 1),
       words: Boolean(payload.whole),
-      bare: false,
+      bare: Boolean(payload.bare),
       scale: "map",
       row: 0,
       column: 0,

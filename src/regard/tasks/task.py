@@ -6,6 +6,7 @@ but its examples'. Each task is one small class in a file of its own.
 
 from __future__ import annotations
 
+import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,8 @@ from regard.tasks.batches import by_size
 from regard.tasks.config import Model
 from regard.tasks.examples import IGNORED, Batch, Item
 from regard.tasks.tokenizers import EOS, UNK, Encoded, Tokenizer
+
+UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER")  # how the names of their letters begin
 
 
 @dataclass(frozen=True)
@@ -168,13 +171,22 @@ class Task(ABC):
     def grouped(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The word that each of these pieces belongs to, counted from 0."""
         words: list[int] = []
+        before = ""  # the mark of a space alone, or what a sentence begins with: the next piece belongs to it
         for id in ids:
-            words.append((words[-1] + self.tokenizer.begins(id)) if words else 0)
+            piece = self.tokenizer.piece(id)
+            begins = before != "" and (self.tokenizer.begins(id) or unspaced(piece))
+            words.append((words[-1] + begins) if words else 0)
+            before = piece
         return tuple(words)
 
     def unknown(self, text: str, encoded: Encoded) -> tuple[str, ...]:
         found = [text[a:b] for id, (a, b) in zip(encoded.ids, encoded.offsets, strict=True) if id == UNK]
         return tuple(dict.fromkeys(found))
+
+
+def unspaced(piece: str) -> bool:
+    """Is it of a script that writes no spaces between words?"""
+    return unicodedata.name(piece[:1] or " ", "").split(" ")[0] in UNSPACED
 
 
 def loss_of(logits: Float[Tensor, "*n C"], target: Int[Tensor, "*n"], smoothing: float = 0.0) -> Float[Tensor, ""]:

@@ -108,7 +108,7 @@ def drawn(picture: Picture | None, form: str, theme: str) -> bytes:
         raise UnableError("this answer came without attention; there is nothing to draw")
     if form == "html":
         return page(picture, theme=theme).encode()
-    picture = (picture.only(0) if picture.view == "alignment" else picture).whole_words()
+    picture = (picture.only(0) if picture.view == "alignment" else picture).at_first()
     with _alone:
         try:
             return encoded(picture, form, kind_of(picture), theme=theme)
@@ -120,7 +120,7 @@ def weights_of(picture: Picture | None) -> dict[str, Any]:
     """The numbers themselves."""
     if picture is None:
         raise UnableError("this answer came without attention; there are no weights")
-    picture = picture.whole_words()
+    picture = picture.at_first()
     maps = [{"name": n, "weights": w.tolist()} for n, w in zip(picture.maps, picture.weights, strict=True)]
     said = {"title": picture.title, "note": picture.note, "rows": picture.rows, "columns": picture.columns}
     return {**said, "maps": maps}
