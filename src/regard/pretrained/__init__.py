@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 INDEX = "index.json"
+CURE = "the installation is damaged: pip install --force-reinstall --no-deps regard"
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,10 @@ class Shipped:
 @cache
 def names() -> dict[str, Shipped]:
     """All models that are there. A name is looked up here and nowhere else: it never becomes part of a path."""
-    listed = json.loads((HERE / INDEX).read_text(encoding="utf-8"))
+    try:
+        listed = json.loads((HERE / INDEX).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{HERE / INDEX}: {error}; {CURE}") from None
     folders = {path.name: path for path in HERE.iterdir() if path.is_dir()}
     return {
         name: Shipped(name, folders[line["folder"]], line["task"], tuple(line.get("to", ())), line.get("about", ""))
@@ -70,8 +74,13 @@ def load(model: str | os.PathLike[str]) -> Trained:
     from regard.tasks.model import load as load_
     from regard.tasks.translate import Translate
 
-    trained = load_(folder(model))
     named = names().get(model) if isinstance(model, str) else None
+    try:
+        trained = load_(folder(model))
+    except InputError as error:
+        if named is None:
+            raise
+        raise InputError(f"{error}; {CURE}") from None
     if named is not None and isinstance(trained.task, Translate) and len(named.to) == 1:
         trained.task.to = next((language for language in trained.task.labels if language == named.to[0]), None)
     return trained
