@@ -164,7 +164,7 @@ def test_an_rnn_without_attention_says_that_there_is_none(regard):
 
 
 WRONG = [
-    ("tag", ("hi",), r"tag: which model\? none is shipped for it; --model FOLDER takes one that `regard train` made"),
+    ("translate", ("hi", "--to", "tlh"), r"translate into tlh: which model\? none is shipped for it; --model FOLDER"),
     ("tag", ("hi", "--model", "nope"), r"no model 'nope': no such folder here, and no such name"),
     ("tag", ("hi", "--model", "TRANSLATE"), r"this model cannot tag, it can translate: regard translate --model"),
     ("translate", ("a", "--model", "TRANSLATE", "--to", "fr"), r"--to fr: this model translates into one language only"),
@@ -235,3 +235,15 @@ def test_models_by_name(regard, monkeypatch):
     finally:
         monkeypatch.undo()
         pretrained.names.cache_clear()
+
+
+def test_word_by_word_knows_no_order(regard, stdin):
+    black_cat = "The black cat ate the mouse."
+    ran = regard("translate", black_cat, "--to", "fr", "--word-by-word")
+    assert (ran.code, ran.out) == (0, "Le noir chat a mangé le souris.\n")
+    stdin(f"{black_cat}\nzorblax\n")
+    ran = regard("translate", "--to", "fr", "--word-by-word", "--json")
+    assert [json.loads(line)["unknown"] for line in ran.out.splitlines()] == [[], ["zorblax"]]
+    assert "leave out --show" in regard("translate", "a", "--to", "fr", "--word-by-word", "--show").err
+    assert "--to fr" in regard("translate", "a", "--word-by-word").err
+    assert "expected one of" in regard("translate", "a", "--to", "tlh", "--word-by-word").err

@@ -54,7 +54,7 @@ def test_pieces_are_summed_over_the_source_and_averaged_over_the_target() -> Non
 def test_what_is_chosen_aligns_as_well_as_was_said(trained: Trained) -> None:
     task, network = translator(trained), trained.network
     # The gold is what one head of one layer says: so there, and nowhere else but by chance, the error is 0.
-    task.aligner = Aligner(layer=0, head=1, late=1)
+    task.aligner = Aligner(((0, 1),), late=1)
     said = links(task, network, PAIR)
     task.aligner = None
     found, error = choose(task, network, [Linked(PAIR, Gold(said, said))])
@@ -67,28 +67,53 @@ def test_what_is_chosen_aligns_as_well_as_was_said(trained: Trained) -> None:
 def test_a_late_head_is_read_one_step_later(trained: Trained) -> None:
     task = translator(trained)
     source, target = (task.tokenizer.encode(text).ids for text in (ENGLISH, FRENCH))
-    task.aligner = Aligner(layer=1, head=0, late=0)
+    task.aligner = Aligner(((1, 0),), late=0)
     _, now = task.looked(trained.network, source, target)[0]
-    task.aligner = Aligner(layer=1, head=0, late=1)
+    task.aligner = Aligner(((1, 0),), late=1)
     name, later = task.looked(trained.network, source, target)[0]
     task.aligner = None
     assert name.endswith("head 1")
     torch.testing.assert_close(now[1:], later)
 
 
+def test_several_heads_are_averaged(trained: Trained) -> None:
+    task = translator(trained)
+    source, target = (task.tokenizer.encode(text).ids for text in (ENGLISH, FRENCH))
+    alone = []
+    for head in ((0, 1), (1, 0)):
+        task.aligner = Aligner((head,))
+        alone.append(task.looked(trained.network, source, target)[0][1])
+    task.aligner = Aligner(((0, 1), (1, 0)))
+    name, weights = task.looked(trained.network, source, target)[0]
+    task.aligner = None
+    assert name == "2 heads that align best"
+    torch.testing.assert_close(weights, (alone[0] + alone[1]) / 2)
+
+
 def test_the_choice_is_saved_with_the_model(trained: Trained, tmp_path: Path) -> None:
-    translator(trained).aligner = Aligner(1, 0, 1)
+    translator(trained).aligner = Aligner(((1, 0), (0, 1)), 1)
     models.save(tmp_path / "model", trained)
     translator(trained).aligner = None
-    assert translator(models.load(tmp_path / "model")).aligner == Aligner(1, 0, 1)
+    assert translator(models.load(tmp_path / "model")).aligner == Aligner(((1, 0), (0, 1)), 1)
 
 
-@pytest.mark.parametrize("wrong", [7, {}, {"layer": 2, "head": 0, "late": 0}, {"layer": 0, "head": 0, "late": True}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        7,
+        {},
+        {"heads": [], "late": 0},
+        {"heads": [[2, 0]], "late": 0},
+        {"heads": [[0, True]], "late": 0},
+        {"heads": [[0, 0]], "late": True},
+        {"heads": ["00"], "late": 0},
+    ],
+)
 def test_a_choice_that_the_model_does_not_have_is_refused(trained: Trained, tmp_path: Path, wrong: object) -> None:
     models.save(tmp_path / "model", trained)
     path = tmp_path / "model" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"aligner": wrong}))
-    with pytest.raises(InputError, match=r"config.json: aligner is .* expected layer \(below 2\)"):
+    with pytest.raises(InputError, match=r"config.json: aligner is .* expected heads, as \[layer \(below 2\)"):
         models.load(tmp_path / "model")
 
 

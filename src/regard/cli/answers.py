@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -44,13 +44,13 @@ class Asked:
     out: Path | None = None
 
 
-def answer(task: str, text: list[str] | None, options: Options, asked: Asked) -> None:
-    """Answer what was asked, from wherever it comes."""
+def answer(task: str, text: list[str] | None, options: Options, asked: Asked, ready: Any = None) -> None:
+    """Answer what was asked, from wherever it comes; `ready` is what answers in a model's place."""
     if asked.out is not None and asked.out.suffix.lower() not in FORMATS:
         raise InputError(f"{asked.out}: expected a name that ends in {', '.join(FORMATS)}")
     if asked.out is not None and not text:
         raise InputError(f"--out {asked.out}: one picture is of one text; give it as an argument")
-    trained, options = open_model(task, asked.model, asked.device, options)
+    trained, options = (ready, options) if ready else open_model(task, asked.model, asked.device, options)
     told = Told(trained, options, asked.as_json, asked.show, asked.out)
     if text:
         told.one(trained.answer([" ".join(text)], options)[0])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from regard.tasks.model import Trained
     from regard.tasks.task import Answer, Attended, Options
 
+BEST = "heads that align best"
 LAYER = re.compile(r"layers\.(\d+)\.")
 TAG = re.compile(r"<2[\w-]+>")  # the language to translate into, before the sentence
 
@@ -138,7 +139,8 @@ def picture_of(answer: Answer, attended: list[Attended], task: str = "", model: 
     )
     if not model:
         return picture
-    note = f"Attention of the model {model}{'' if ', head ' in first.name else ', in the mean over heads'}."
+    mean = "" if ", head " in first.name else f", in the mean over {first.name if BEST in first.name else 'heads'}"
+    note = f"Attention of the model {model}{mean}."
     hidden = picture.only(0).at_first().removed
     if hidden is not None and hidden.numel() and hidden.mean() >= 0.005:
         note += f" {hidden.mean():.0%} of it went to tokens that are not shown."
@@ -147,7 +149,7 @@ def picture_of(answer: Answer, attended: list[Attended], task: str = "", model: 
 
 def layer_of(name: str) -> str:
     found, head = LAYER.search(name), name.partition(", head ")[2]
-    layer = f"layer {int(found[1]) + 1}" if found else "attention"
+    layer = f"layer {int(found[1]) + 1}" if found else name.partition(", head ")[0]
     return f"{layer}, head {head}" if head else layer
 
 

@@ -1,13 +1,14 @@
 """Which source word each target word came from, as a translation model's attention says.
 
-Trained models differ in where they say it best: in which layer, in one head or in all, and when: before a word is
-written, or after, when it is read. `choose` finds that out from a few sentences with gold links.
+Trained models differ in where they say it best: in which heads, and when: before a word is written, or after, when it
+is read. `choose` finds that out from a few sentences with gold links.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -21,7 +22,7 @@ from regard.tasks.examples import Item
 from regard.tasks.metrics import Gold, Links, alignment_error
 from regard.tasks.spelling import Spans
 from regard.tasks.translate import Translate
-from regard.tasks.writing import Aligner, Writing
+from regard.tasks.writing import Aligner, Writing, by_head
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,14 @@ def links(
 
 
 def choose(task: Translate, network: nn.Module, examples: Sequence[Linked]) -> tuple[Aligner, float]:
-    """Where attention says best what the gold links say, and the alignment error rate there."""
+    """Where attention says best what the gold links say, and the alignment error rate there: the best head first, then
+    each that makes the mean of all better, until none does."""
     if task.model.kind == "rnn":
         raise InputError("a model of kind 'rnn' has no attention, so there is nothing to align by")
-    found: dict[Aligner, list[Links]] = {}
+    gold = [example.gold for example in examples]
+    words: dict[int, list[Float[Tensor, "heads words_t words_s"]]] = {0: [], 1: []}
+    known: list[list[bool]] = []
+    heads: list[tuple[int, int]] = []
     for example in examples:
         tag, rest = task.tagged(example.pair.source)
         read, written = task.tokenizer.encode(rest), task.tokenizer.encode(example.pair.target)
@@ -61,31 +66,43 @@ def choose(task: Translate, network: nn.Module, examples: Sequence[Linked]) -> t
             _member(written.offsets, example.target or between_spaces(example.pair.target)),
             _member(read.offsets, example.source or between_spaces(rest)),
         ]
-        for aligner, weights in _all(task, network, (*tag, *read.ids), written.ids):
-            links = _largest(weights[: len(written.ids), len(tag) : len(tag) + len(read.ids)], *sides)
-            found.setdefault(aligner, []).append(links)
-    gold = [example.gold for example in examples]
-    errors = {aligner: alignment_error(links, gold) for aligner, links in found.items()}
-    best = min(errors, key=lambda aligner: errors[aligner])
-    return best, errors[best]
+        layers = _layers(task, network, (*tag, *read.ids), written.ids)
+        heads = [(layer, head) for layer, weights in enumerate(layers) for head in range(len(weights))]
+        known.append((sides[0].sum(0) > 0).tolist())
+        for late, found in words.items():
+            rows, columns = slice(late, late + len(written.ids)), slice(len(tag), len(tag) + len(read.ids))
+            found.append(_by_words(torch.cat(layers)[:, rows, columns], *sides))
+    best, least = Aligner(()), math.inf
+    for late, found in words.items():
+        chosen, error = tuple[int, ...](), math.inf
+        while len(chosen) < len(heads):
+            errors = {
+                head: alignment_error(
+                    [_links(each[[*chosen, head]].mean(0), there) for each, there in zip(found, known, strict=True)],
+                    gold,
+                )
+                for head in range(len(heads))
+                if head not in chosen
+            }
+            head = min(errors, key=lambda head: errors[head])
+            if errors[head] >= error:
+                break
+            chosen, error = (*chosen, head), errors[head]
+            if error < least:
+                best, least = Aligner(tuple(heads[i] for i in chosen), late), error
+    return best, least
 
 
 @torch.no_grad()
-def _all(
+def _layers(
     task: Translate, network: nn.Module, source: Sequence[int], target: Sequence[int]
-) -> Iterator[tuple[Aligner, Float[Tensor, "m n"]]]:
+) -> list[Float[Tensor, "h m n"]]:
+    """Cross-attention while this target is written, a matrix for each head."""
     network.eval()
     batch = Writing.collate(task, [Item(tuple(source), tuple(target))], 0).to(next(network.parameters()).device)
     with record(network) as records:
         task.logits(network, batch)
-    layers = [each for each in records if "cross_attention" in each.name or each.name == "attention"]
-    for layer, each in enumerate(layers):
-        weights = each.weights().float().cpu()
-        weights = weights.reshape(-1, *weights.shape[-2:])
-        for late in (0, 1):
-            yield Aligner(layer, None, late), weights.mean(0)[late:]
-            if len(weights) > 1:
-                yield from ((Aligner(layer, head, late), of_head[late:]) for head, of_head in enumerate(weights))
+    return [by_head(each) for each in records if "cross_attention" in each.name or each.name == "attention"]
 
 
 def between_spaces(text: str) -> Spans:
@@ -105,7 +122,15 @@ def _member(pieces: Spans, words: Spans) -> Float[Tensor, "pieces words"]:
 def _largest(
     weights: Float[Tensor, "m n"], target: Float[Tensor, "m words_t"], source: Float[Tensor, "n words_s"]
 ) -> Links:
+    return _links(_by_words(weights, target, source), (target.sum(0) > 0).tolist())
+
+
+def _by_words(
+    weights: Float[Tensor, "*h m n"], target: Float[Tensor, "m words_t"], source: Float[Tensor, "n words_s"]
+) -> Float[Tensor, "*h words_t words_s"]:
     """A word's weight is the sum over its pieces, and the mean of its pieces' rows."""
-    by_words = (target / target.sum(0).clamp(min=1)).mT @ weights @ source
-    known = target.sum(0) > 0
-    return frozenset((int(by_words[j].argmax()), j) for j in range(len(by_words)) if known[j])
+    return (target / target.sum(0).clamp(min=1)).mT @ weights @ source
+
+
+def _links(by_words: Float[Tensor, "words_t words_s"], known: Sequence[bool]) -> Links:
+    return frozenset((i, j) for j, i in enumerate(by_words.argmax(-1).tolist()) if known[j])

@@ -135,14 +135,23 @@ def read_task(folder: Path) -> Task:
 def _aligner(path: Path, state: Any, task: Task) -> Aligner:
     layers = task.model.layers if task.model.kind == "transformer" else 1
     heads = task.model.heads if task.model.kind == "transformer" else 1
-    known = isinstance(task, Writing) and isinstance(state, dict) and set(state) == {"layer", "head", "late"}
-    limits = {"layer": range(layers), "head": (None, *range(heads)), "late": range(2)}
-    if not known or any(type(x) is bool or x not in limits[name] for name, x in state.items()):
+    there = [[layer, head] for layer in range(layers) for head in range(heads)]
+    known = (
+        isinstance(task, Writing)
+        and isinstance(state, dict)
+        and set(state) == {"heads", "late"}
+        and isinstance(state["heads"], list)
+        and 0 < len(state["heads"]) <= len(there)
+        and all(each in there and not {type(n) for n in each} - {int} for each in state["heads"])
+        and type(state["late"]) is int
+        and state["late"] in (0, 1)
+    )
+    if not known:
         raise InputError(
-            f"{path}: aligner is {str(state)[:60]}; expected layer (below {layers}), head (below {heads}, or null) and "
-            f"late (0 or 1) of a model that writes"
+            f"{path}: aligner is {str(state)[:60]}; expected heads, as [layer (below {layers}), head (below {heads})], "
+            f"and late (0 or 1) of a model that writes"
         )
-    return Aligner(**state)
+    return Aligner(tuple((layer, head) for layer, head in state["heads"]), state["late"])
 
 
 def _check(path: Path, state: dict[str, Any]) -> None:

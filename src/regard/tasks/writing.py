@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from regard.core.shapes import InputError
 from regard.models.decoding import Decoded, Hypothesis, beam, greedy, sample
-from regard.recording import record
+from regard.recording import Record, record
 from regard.tasks.examples import IGNORED, Batch, Item, counted, lengths_of, padded
 from regard.tasks.task import Answer, Attended, Options, Task, ended, in_batches, mean_heads
 from regard.tasks.tokenizers import BOS, EOS
@@ -21,11 +21,10 @@ from regard.tasks.tokenizers import BOS, EOS
 
 @dataclass(frozen=True)
 class Aligner:
-    """Which attention tells best where a word came from: that of a layer, of one of its heads (None: of all, their
-    mean), at the step that writes the word (late = 0) or at the one after it, which reads it (late = 1)."""
+    """Which attention tells best where a word came from: the mean of these heads, each (layer, head) from 0, at the
+    step that writes the word (late = 0) or at the one after it, which reads it (late = 1)."""
 
-    layer: int
-    head: int | None = None
+    heads: tuple[tuple[int, int], ...]
     late: int = 0
 
 
@@ -115,11 +114,11 @@ class Writing(Task):
         found = [(each.name, mean_heads(each).cpu()) for each in layers]
         if self.aligner is None:
             return found[-2:-1] + found[-1:] + found[:-2]
-        layer, head, late = self.aligner.layer, self.aligner.head, self.aligner.late
-        name, weights = found[layer]
-        if head is not None:
-            name, weights = f"{name}, head {head + 1}", layers[layer].weights(heads=head).float().cpu()[0, 0]
-        return [(name, weights[late:]), *found[layer:], *found[:layer]]
+        chosen = self.aligner.heads
+        weights = torch.stack([by_head(layers[layer])[head] for layer, head in chosen]).mean(0)
+        (layer, head), several = chosen[0], len(chosen) > 1
+        name = f"{len(chosen)} heads that align best" if several else f"{layers[layer].name}, head {head + 1}"
+        return [(name, weights[self.aligner.late :]), *found]
 
     def text(self, ids: Sequence[int]) -> str:
         """What was written; a language's tag, which comes after the tokenizer's pieces, is no text."""
@@ -128,6 +127,12 @@ class Writing(Task):
     def named(self, ids: Sequence[int]) -> tuple[str, ...]:
         """Pieces as a person reads them."""
         return tuple(self.tokenizer.piece(id) for id in ids)
+
+
+def by_head(record: Record) -> Float[Tensor, "h m n"]:
+    """The weights of a batch of one, a matrix for each head."""
+    weights = record.weights().float().cpu()
+    return weights.reshape(-1, *weights.shape[-2:])
 
 
 def written(
