@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +13,23 @@ import torch
 from torch import Tensor, nn
 
 from regard import attention
+from regard.backends import triton
+from regard.core.statistics import Summary, summarize
 from regard.masks import Mask
 from regard.normalizers import Normalizer
+from regard.resolve import resolve
 from regard.scores import Score
 
-KERNELS = ("forward", "threshold", "backward_queries", "backward_keys", "tanh_queries", "tanh_keys")
+KERNELS = (
+    "forward",
+    "threshold",
+    "backward_queries",
+    "backward_keys",
+    "tanh_queries",
+    "tanh_keys",
+    "column_sums",
+    "top_weights",
+)
 
 
 def choose_interpreter() -> None:
@@ -67,3 +80,16 @@ def run(call: Call, tile: tuple[int, int] = (16, 16), poison: bool = False) -> t
     finally:
         torch.use_deterministic_algorithms(False)
     return tuple([x.detach() for x in found] for found in (ours, call.run("reference"), call.exact().run("reference")))
+
+
+def summaries(call: Call, top: int, pool: int) -> tuple[Summary, Summary]:
+    """What the kernels see of the weights, and what the formula in float64 sees."""
+    from regard.backends.triton import configs
+
+    configs.OVERRIDE.update({kernel: (16, 16, 4, 1) for kernel in KERNELS})
+
+    def seen(by: Callable[..., Summary], call: Call) -> Summary:
+        resolved, query, key, _ = resolve(*call.inputs, call.score, call.normalizer, call.mask, **call.options)
+        return by(query, key, resolved, top, pool)
+
+    return seen(triton.summary, call), seen(summarize, call.exact())

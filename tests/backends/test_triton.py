@@ -15,7 +15,7 @@ from torch import Tensor
 from regard import masks as M
 from regard import normalizers as N
 from regard import scores as S
-from tests.backends.interpreter import Call, choose_interpreter, run
+from tests.backends.interpreter import Call, choose_interpreter, run, summaries
 from tests.mechanisms import MASKS, NORMALIZERS, SCORES, Row, mask, normalizer, problem, score
 
 pytest.importorskip("triton")
@@ -27,18 +27,18 @@ Kernels = Callable[..., list[Tensor]]
 
 
 @pytest.fixture(scope="module")
-def _process() -> Iterator[ProcessPoolExecutor]:
+def interpreted() -> Iterator[ProcessPoolExecutor]:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=choose_interpreter) as process:
         yield process
 
 
 @pytest.fixture
-def kernels(_process: ProcessPoolExecutor) -> Kernels:
+def kernels(interpreted: ProcessPoolExecutor) -> Kernels:
     """Runs a call by the kernels; what they give must be as near to the formula in float64 as the formula itself in
     the type of the call is, or at least as near as rounding allows."""
 
     def agreeing(call: Call, near: float | None = None, **options: Any) -> list[Tensor]:
-        ours, formula, exact = _process.submit(run, call, **options).result()
+        ours, formula, exact = interpreted.submit(run, call, **options).result()
         least = near or {torch.float32: 1e-5, torch.float16: 5e-3}[call.inputs[0].dtype]
         for x, same, expected in zip(ours, formula, exact, strict=True):
             assert x.shape == same.shape
@@ -184,3 +184,28 @@ def test_repeats_are_equal_to_the_last_bit(kernels: Kernels) -> None:
     )
     first, again = kernels(call), kernels(call)
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("of_score", "of_normalizer", "of_mask", "noise"),
+    [
+        (WIDE[0], KNOWN_NORMALIZERS[0], LONG[2], {}),
+        (WIDE[1], KNOWN_NORMALIZERS[1], LONG[3], {"dropout": 0.4, "seed": SEED}),
+        (WIDE[2], KNOWN_NORMALIZERS[3], LONG[10], {}),  # weights of both signs
+        (WIDE[3], KNOWN_NORMALIZERS[7], LONG[12], {}),
+        (WIDE[4], KNOWN_NORMALIZERS[5], LONG[8], {"dropout": 0.4, "seed": SEED}),
+    ],
+    ids=str,
+)
+def test_summaries_agree(
+    interpreted: ProcessPoolExecutor, of_score: Row, of_normalizer: Row, of_mask: Row, noise: dict[str, Any]
+) -> None:
+    parts = score(of_score, dtype=torch.float32), normalizer(of_normalizer, dtype=torch.float32)
+    call = Call(long(torch.float32), *parts, mask(of_mask), noise)
+    ours, exact = interpreted.submit(summaries, call, 3, 5).result()
+    assert torch.equal(ours.top_indices, exact.top_indices)
+    for name in ("lse", "entropy", "top_weights", "mass", "pooled"):
+        seen, expected = getattr(ours, name), getattr(exact, name)
+        assert (seen is None) == (expected is None)
+        if seen is not None:
+            torch.testing.assert_close(seen, expected.float(), atol=2e-5, rtol=2e-5, msg=lambda m, n=name: f"{n}: {m}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +11,9 @@ from torch import Tensor
 
 from regard.core.formula import Call, extent_of, normalized, rows_at_once, scored
 from regard.core.normalizers import Softmax
-from regard.core.shapes import wide
+from regard.core.shapes import Tile, wide
+
+Weigh = Callable[[Tensor], tuple[Tensor, Tensor | None]]  # rows -> (their weights, for softmax their lse)
 
 
 @dataclass(frozen=True)
@@ -26,28 +29,33 @@ class Summary:
 
 
 @torch.no_grad()
-def summarize(query: Tensor, key: Tensor, call: Call, top: int, pool: int, block: int | None = None) -> Summary:
+def summarize(
+    query: Tensor, key: Tensor, call: Call, top: int, pool: int, block: int | None = None, weigh: Weigh | None = None
+) -> Summary:
     """The statistics, from tiles of `block` rows (by default as many as the budget
-    allows); query and key are not yet projected."""
+    allows); query and key are not yet projected. A backend may `weigh` rows itself."""
     extent = extent_of(call.score, query, key)
-    query, key = call.score.project(query, key)
-    block = rows_at_once(extent, call.score.work(query.shape[-1])) if block is None else block
+    if weigh is None:
+        query, key = call.score.project(query, key)
+    block = rows_at_once(extent, call.score.work(query.shape[-1]) if weigh is None else 1) if block is None else block
     n_q, n_k, batch, device = extent.n_q, extent.n_k, extent.batch, extent.device
     top = min(top, n_k)
     dtype = wide(query).dtype
-    of_key = _cells(n_k, pool, device)
-    of_query = _cells(n_q, pool, device)
+    of_key = cells_of(n_k, pool, device)
+    of_query = cells_of(n_q, pool, device)
     cells_q, cells_k = min(pool, n_q), min(pool, n_k)
     mass = torch.zeros(*batch, n_k, dtype=dtype, device=device)
     pooled = torch.zeros(*batch, cells_q, cells_k, dtype=dtype, device=device)
     lse, entropy, top_weights, top_indices = [], [], [], []
     for start in range(0, n_q, block):
         tile = extent.tile(rows=torch.arange(start, min(start + block, n_q), device=device))
-        rows = query[..., start : start + block, :]
-        scores, allowed = scored(rows, key, tile, call)
-        weights = normalized(scores, allowed, tile, call).expand(*batch, -1, -1)
-        if isinstance(call.normalizer, Softmax):
-            lse.append(_lse(call.normalizer, scores, allowed).expand(*batch, -1))
+        if weigh is None:
+            weights, of_rows = _weigh(query[..., start : start + block, :], key, tile, call)
+        else:
+            weights, of_rows = weigh(tile.rows)
+        weights = weights.expand(*batch, -1, -1)
+        if of_rows is not None:
+            lse.append(of_rows.expand(*batch, -1))
         size = weights.abs()
         share = size / size.sum(-1, keepdim=True).clamp(min=torch.finfo(dtype).tiny)
         entropy.append(-torch.special.xlogy(share, share).sum(-1))
@@ -71,7 +79,13 @@ def summarize(query: Tensor, key: Tensor, call: Call, top: int, pool: int, block
     )
 
 
-def _cells(n: int, pool: int, device: torch.device) -> Int[Tensor, " n"]:
+def _weigh(query: Tensor, key: Tensor, tile: Tile, call: Call) -> tuple[Tensor, Tensor | None]:
+    scores, allowed = scored(query, key, tile, call)
+    lse = _lse(call.normalizer, scores, allowed) if isinstance(call.normalizer, Softmax) else None
+    return normalized(scores, allowed, tile, call), lse
+
+
+def cells_of(n: int, pool: int, device: torch.device) -> Int[Tensor, " n"]:
     """Which cell of the pooled map each position falls into: min(pool, n) cells of nearly equal size."""
     return torch.arange(n, device=device) * min(pool, n) // max(n, 1)
 

@@ -21,6 +21,7 @@ from regard.core.scores import Bilinear, Gated, Gaussian, ScaledDot, TanhSum, _a
 from regard.core.shapes import wide
 from regard.core.statistics import Summary, summarize
 
+MOST_LISTED = 64  # more of a query's largest weights than this do not fit into registers
 WIDEST = 256  # heads wider than this do not fit into a multiprocessor's registers and shared memory
 
 
@@ -86,8 +87,16 @@ def rows(
     return weights_of(query, key, call, rows)
 
 
+@torch.no_grad()
 def summary(query: Tensor, key: Tensor, call: Call, top: int, pool: int) -> Summary:
-    return summarize(query, key, call, top, pool)
+    if torch.compiler.is_compiling() or top > MOST_LISTED:
+        return summarize(query, key, call, top, pool)
+    from regard.backends.triton.launch import Problem
+    from regard.backends.triton.seen import summarized
+
+    extent = extent_of(call.score, query, key)
+    query, key, shares, scale = prepared(query, key, call)
+    return summarized(Problem.of(query, key, key, shares, call, extent, scale), top, pool)
 
 
 def prepared(query: Tensor, key: Tensor, call: Call) -> tuple[Tensor, Tensor, list[Tensor], float]:

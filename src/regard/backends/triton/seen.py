@@ -1,0 +1,125 @@
+"""What a summary shows of the weights, from the kernels of kernels/statistics.py: only __init__ imports this, when a
+summary is asked for."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.backends.triton import codes
+from regard.backends.triton.kernels import statistics
+from regard.backends.triton.launch import Problem, grid, start, statistic, strided, tiles_of
+from regard.backends.triton.plan import two_axes
+from regard.core.formula import Call
+from regard.core.listed import Dense
+from regard.core.mask import Mask
+from regard.core.shapes import Extent, Spans
+from regard.core.statistics import Summary, cells_of
+
+PROGRAMS = 4096  # enough to fill any GPU: where there would be more, one program serves several cells
+
+
+def summarized(p: Problem, top: int, pool: int) -> Summary:
+    stat, entropy = _rows(p)
+    sums = _columns(p, stat, min(pool, p.n_q))
+    after = p.keep * p.linear
+    pooled = torch.zeros(*sums.shape[:2], min(pool, p.n_k), device=p.device)
+    pooled.index_add_(-1, cells_of(p.n_k, pool, p.device), sums)
+    per_cell = torch.bincount(cells_of(p.n_q, pool, p.device), minlength=sums.shape[1])
+    best, indices = _top(p, stat, min(top, p.n_k))
+    lse = stat.float() / math.log2(math.e) if p.plan.normalizer == codes.SOFTMAX else None
+
+    def whole(x: Tensor) -> Tensor:
+        return x.reshape(*p.extent.batch, *x.shape[1:])
+
+    return Summary(
+        None if lse is None else whole(torch.where(lse == math.inf, -math.inf, lse)),
+        whole(entropy),
+        whole(best * after),
+        whole(indices),
+        whole(sums.sum(1) * after),
+        whole(pooled * after / per_cell[:, None]),
+    )
+
+
+def _constants(p: Problem, block_m: int, block_n: int, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    constants = p.constants(block_m, block_n)
+    return {name: value for name, value in constants.items() if name not in ("WIDTH_V", "BLOCK_V", *without)}
+
+
+def _rows(p: Problem) -> tuple[Tensor, Tensor]:
+    stat = statistic(p)
+    entropy = torch.empty(p.elements, p.n_q, dtype=torch.float32, device=p.device)
+    m, n, warps, stages = p.sizes("forward")
+    start(
+        statistics.row_statistics, grid(p.n_q, m, p.elements),
+        strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat, entropy, p.sink, p.seed,
+        p.map(m, n, False), p.plan.tensors, p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(),
+        p.call.dropout, HAS_SINK=p.has_sink, DROPOUT=p.dropout,
+        SPLIT=m if p.score == codes.TANH and m % 8 == 0 and n % 16 == 0 else 0, **_constants(p, m, n),
+        num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return stat, entropy
+
+
+def _columns(p: Problem, stat: Tensor, cells: int) -> Tensor:
+    """[elements, cells, n_k]: the weights that a key receives, summed over the queries of a cell."""
+    m, n, warps, stages = p.sizes("column_sums")
+    sums = torch.empty(p.elements, cells, p.n_k, dtype=torch.float32, device=p.device)
+    tiles = tiles_of(p.n_k, n)
+    edges = -(torch.arange(cells + 1, device=p.device) * p.n_q).neg().div(cells, rounding_mode="floor")  # as cells_of
+    per = max(1, cells * tiles * p.elements // PROGRAMS)
+    start(
+        statistics.column_sums, (tiles * tiles_of(cells, per) * p.elements,),
+        strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat, sums,
+        _kinds(p.call, p.extent, edges, n), edges.to(torch.int32), p.seed, p.plan.tensors, p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads,
+        cells, per, p.pre, p.log_factor(), p.call.dropout, DROPOUT=p.dropout,
+        **_constants(p, m, n, ("WALK", "BAND", "LEFT", "RIGHT")), num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return sums
+
+
+def _kinds(call: Call, extent: Extent, edges: Tensor, block: int) -> tuple[Any, ...]:
+    """Of each cell of queries and block of keys: whether no (0), some (1) or all (2) pairs exist; and its strides."""
+    shape, device = (len(edges) - 1, tiles_of(extent.n_k, block)), extent.device
+    if call.mask is None:
+        kinds = torch.full(shape, 2, dtype=torch.uint8, device=device)
+    elif _written(call.mask):  # its rectangles would be counted in a table many times its size
+        kinds = torch.ones(shape, dtype=torch.uint8, device=device)
+    else:
+        j = torch.arange(0, extent.n_k, block, device=device)[None, :]
+        j_last = (j + block).clamp(max=extent.n_k) - 1
+        maybe, full = call.mask.classify(Spans(extent, edges[:-1, None], edges[1:, None] - 1, j, j_last))
+        kinds = maybe.to(torch.uint8) + (maybe & full).to(torch.uint8)
+    kinds = two_axes(kinds, extent, 2)
+    return kinds, *kinds.stride()
+
+
+def _written(mask: Mask) -> bool:
+    if isinstance(mask, Dense):
+        return True
+    values = [getattr(mask, name) for name in mask.fields]
+    parts = [part for value in values for part in (value if isinstance(value, tuple) else (value,))]
+    return any(_written(part) for part in parts if isinstance(part, Mask))
+
+
+def _top(p: Problem, stat: Tensor, top: int) -> tuple[Tensor, Tensor]:
+    if top == 0:
+        empty = torch.empty(p.elements, p.n_q, 0, device=p.device)
+        return empty, empty.long()
+    m, n, warps, stages = p.sizes("top_weights")
+    best = torch.empty(p.elements, p.n_q, top, dtype=torch.int64, device=p.device)
+    start(
+        statistics.top_weights, grid(p.n_q, m, p.elements),
+        strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat, best, p.seed,
+        p.map(m, n, False), p.plan.tensors, p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(),
+        p.call.dropout, DROPOUT=p.dropout, MOST=top, SLOTS=1 << (top - 1).bit_length(), **_constants(p, m, n),
+        num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    best = best.sort(-1, descending=True).values
+    size = (best >> 32).int().view(torch.float32)
+    weight = torch.where(best < 0, 0.0, torch.where((best & 1).bool(), -size, size))
+    return weight, torch.where(best < 0, -1, 0x7FFFFFFF - (best & 0xFFFFFFFF) // 2)
