@@ -33,11 +33,17 @@ def run(quick: bool) -> Figure:
     operations = re.search(r"Tested: (\d+)", report) or re.search(r"(\d+) tested", report)
     count = int(generated[1].replace(",", "")) if generated else 0
     of = f" of {operations[1]} operations" if operations else ""
-    failures = [] if code == 0 else report.splitlines()[-60:]
+    failures = [] if code == 0 else summary(report)
     failures += ["the server wrote into its log:", *said.splitlines()[-20:]] if "Traceback" in said else []
     failures += [] if alive else ["the server had ended"]
     figure = f"{count:,} requests{of}, {'0' if not failures else 'some'} failures"
     return Figure(NAME, figure, not failures and count > (20 if quick else 5 * EXAMPLES), failures)
+
+
+def summary(report: str) -> list[str]:
+    """What failed, and how to see it again."""
+    said = [line.strip() for line in report.splitlines()]
+    return [line for line in said if line.startswith(("- ", "curl ", "[", "`", "____"))] or said[-60:]
 
 
 def made_up(address: str, folder: Path, quick: bool) -> tuple[int, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
+import io
 import itertools
 import json
 import lzma
@@ -13,7 +14,7 @@ import sqlite3
 import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 import torch
 
 import regard
+from regard.cli import main
 from regard.cli.tables import read_columns
 from regard.nn.vectors import read_vectors
 from regard.tasks import checkpoints, config, history, tokenizers
@@ -64,15 +66,9 @@ def readers(folder: Path, quick: bool) -> list[Reader]:
     """All of them; `folder` is for the models that are trained for it."""
     if not quick:
         _packed_bombs()  # made once, before there are children
-    return [
-        *_texts(),
-        *_tables(folder),
-        _config(),
-        _tokenizer(),
-        *_models(folder, quick),
-        _checkpoint(folder),
-        _metrics(),
-    ]
+    found = [*_texts(), *_tables(folder), _config(), _tokenizer()]
+    found += [*_models(folder, quick), _checkpoint(folder), _metrics()]
+    return [*found, *_commands({reader.name: reader for reader in found})]
 
 
 def through(examples: Any) -> None:
@@ -364,3 +360,41 @@ def of_lines(data: bytes, chance: random.Random) -> bytes:
     place = chance.randrange(len(lines))
     lines[place] = of_json(lines[place], chance) + b"\n"
     return b"".join(lines)
+
+
+# The command line itself
+
+
+COMMANDS: dict[str, tuple[str, str, float]] = {  # what is asked, with whose files, and how often
+    "regard tag": ("tag transformer", "tag|the cat sees the dog|--model|{}", 0.1),
+    "regard lookup": ("lookup.csv", "lookup|{}/x.csv|--key|key|--value|value|--query|3", 0.1),
+    "regard show": ("GloVe", "show|the cat|--vectors|{}/x.vec", 0.1),
+    "regard train": (
+        "tagged",
+        "train|tag|{}/x.conllu|--out|{}/out|schedule.steps=1|model.d=8|model.heads=1|model.layers=1|data.tokenizer=word",
+        0.01,
+    ),
+}
+
+
+def _commands(made: dict[str, Reader]) -> list[Reader]:
+    return [
+        replace(made[whose], name=name, read=partial(_command, said), share=share, more=lambda: iter(()))
+        for name, (whose, said, share) in COMMANDS.items()
+    ]
+
+
+def _command(said: str, folder: Path) -> None:
+    """As a shell runs it: status 0, or status 2 and one line on stderr."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            main([part.replace("{}", str(folder)) for part in said.split("|")])
+            code = 0
+        except SystemExit as ended:
+            code = ended.code or 0
+    if code != 0:
+        lines = errors.getvalue().splitlines()
+        if code != 2 or len(lines) != 1 or not lines[0].startswith("regard: "):
+            raise RuntimeError(f"exit status {code}, {len(lines)} lines: {lines[:2]}")
+        raise regard.InputError(lines[0])

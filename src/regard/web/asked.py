@@ -111,8 +111,10 @@ NormalizerName = Annotated[
     str, Checked(pattern_of(NORMALIZERS), 40, "entmax:1.5", _refused(make_normalizer, "entmax:1.5"))
 ]
 MaskName = Annotated[str, Checked(_masks(), 40, "window:1,1", _refused(mask_of, "window:1,1"))]
-Words = Annotated[str, Checked(r"\S", SENTENCE, "This is a cat", lambda _: _word)]
-FewWords = Annotated[str, Checked(r"\S", OPENED, "This is a cat", lambda _: _word)]
+# What is no white space to str.split, said so that Python, JavaScript and whoever reads the schema understand the same.
+LETTER = r"[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+Words = Annotated[str, Checked(LETTER, SENTENCE, "This is a cat", lambda _: _word)]
+FewWords = Annotated[str, Checked(LETTER, OPENED, "This is a cat", lambda _: _word)]
 Blanks = Annotated[str, Checked(r"_{2,}|<mask>|\[MASK\]", TEXT, "The cat ____ the mouse.", lambda _: _blank)]
 # To JSON 2.0 is a whole number too.
 ROUND = BeforeValidator(lambda x: int(x) if isinstance(x, float) and x.is_integer() else x)
