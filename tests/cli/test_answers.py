@@ -164,7 +164,7 @@ def test_an_rnn_without_attention_says_that_there_is_none(regard):
 
 
 WRONG = [
-    ("translate", ("hi", "--to", "tlh"), r"translate into tlh: which model\? none is shipped for it; --model FOLDER"),
+    ("translate", ("hi", "--to", "tlh"), r"translate into tlh: which model\? none is shipped for it \(there is .*fr.*\); --model"),
     ("tag", ("hi", "--model", "nope"), r"no model 'nope': no such folder here, and no such name"),
     ("tag", ("hi", "--model", "TRANSLATE"), r"this model cannot tag, it can translate: regard translate --model"),
     ("translate", ("a", "--model", "TRANSLATE", "--to", "fr"), r"--to fr: this model translates into one language only"),

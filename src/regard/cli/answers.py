@@ -68,8 +68,11 @@ def open_model(task: str, model: str | None, device: str, options: Options) -> t
         shipped = pretrained.default(task, options.to)
         if shipped is None:
             into = f" into {options.to}" if options.to else ""
+            known = pretrained.default(task)
+            others = f" (there is {', '.join(known.to)})" if known and known.to else ""
             raise InputError(
-                f"{task}{into}: which model? none is shipped for it; --model FOLDER takes one that `regard train` made"
+                f"{task}{into}: which model? none is shipped for it{others}; "
+                f"--model FOLDER takes one that `regard train` made"
             )
         model = shipped.name
         if shipped.to == (options.to,):

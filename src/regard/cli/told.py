@@ -139,7 +139,11 @@ def picture_of(answer: Answer, attended: list[Attended], task: str = "", model: 
     )
     if not model:
         return picture
-    mean = "" if ", head " in first.name else f", in the mean over {'the ' + first.name if BEST in first.name else 'heads'}"
+    mean = (
+        ""
+        if ", head " in first.name
+        else f", in the mean over {'the ' + first.name if BEST in first.name else 'heads'}"
+    )
     note = f"Attention of the model {model}{mean}."
     hidden = picture.only(0).at_first().removed
     if hidden is not None and hidden.numel() and hidden.mean() >= 0.005:
