@@ -13,9 +13,11 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
-from regard.backends.cpu import operator as _operator  # noqa: F401  (defines the operators)
+from regard.backends.cpu import operator as _operator  # it defines the operators
 from regard.backends.cpu.parts import NORMALIZERS, Parts, line_of, normalizer_code, table_of, take_apart
+from regard.backends.cpu.plan import Inputs
 from regard.core.formula import Call, extent_of, weights_of
+from regard.core.normalizers import Softmax
 from regard.core.parts import built_in, flatten
 from regard.core.shapes import wide
 from regard.core.statistics import Summary, summarize
@@ -76,8 +78,31 @@ def _arguments(query: Tensor, key: Tensor, value: Tensor, call: Call) -> tuple:
 def rows(
     query: Tensor, key: Tensor, call: Call, rows: Int[Tensor, " r"] | None = None
 ) -> Float[Tensor, "*batch r n_k"]:
-    return weights_of(query, key, call, rows)
+    learned = any(x.requires_grad for x in (query, key, *call.score.parameters(), *call.normalizer.parameters()))
+    if torch.compiler.is_compiling() or (learned and torch.is_grad_enabled()) or why_not(query, key, key, call):
+        return weights_of(query, key, call, rows)
+    return _weights(query, key, call, rows)[0]
 
 
 def summary(query: Tensor, key: Tensor, call: Call, top: int, pool: int) -> Summary:
-    return summarize(query, key, call, top, pool)
+    def weigh(rows: Tensor) -> tuple[Tensor, Tensor | None]:
+        weights, stat = _weights(query, key, call, rows)
+        if not isinstance(call.normalizer, Softmax):
+            return weights, None
+        most, inverse = stat.unbind(-1)  # of the scores; of the sum of exp(score - most)
+        sink = call.normalizer.sink
+        nobody = torch.tensor(float("-inf")) if sink is None else sink.detach()[..., 0] if sink.ndim else sink.detach()
+        return weights, torch.where(inverse > 0, most - inverse.log(), nobody.to(most.dtype))
+
+    refused = torch.compiler.is_compiling() or why_not(query, key, key, call)
+    return summarize(query, key, call, top, pool, weigh=None if refused else weigh)
+
+
+def _weights(query: Tensor, key: Tensor, call: Call, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The weights of some rows (all, if none are named), and the two numbers that backward would want of each."""
+    from regard.backends.cpu import run
+
+    with torch.no_grad():
+        *tensors, masks, spec, batch, dropout, seed, noisy = _arguments(query, key, key[..., :1], call)
+        options = _operator.options_of(spec, masks, dropout, seed, noisy)
+        return run.weights(Inputs(*tensors), options, tuple(batch), rows)

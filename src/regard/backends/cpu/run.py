@@ -122,6 +122,8 @@ def backward(
         sink.sum(1),
     ]
     return [
-        x.reshape((*batch, *x.shape[1:])).sum_to_size(of.shape) if want and of is not None else none.clone()
+        x.reshape((*batch, *x.shape[1:])).sum_to_size(of.shape).contiguous()
+        if want and of is not None
+        else none.clone()
         for x, of, want in zip(found, inputs, wanted, strict=True)
     ]

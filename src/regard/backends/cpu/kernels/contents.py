@@ -15,7 +15,6 @@ from regard.backends.cpu.kernels.simd import (
     largest,
     load,
     number,
-   
     spread,
     store,
     total,

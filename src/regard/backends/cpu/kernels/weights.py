@@ -122,10 +122,8 @@ def weigh(s, start, stop, kind, number, sink, near, stat, row):
     if kind == SOFTMAX:
         top = max(greatest(s, start, stop), sink)
         if top == NOTHING:
-            for c in range(start, stop, step):
-                store(s, c, fill(load(s, c), 0.0))
             stat[2 * row], stat[2 * row + 1] = NOTHING, 0.0
-            return 0.0
+            return nothing_but_nan(s, start, stop)
         sum_ = exponentials(s, start, stop, s, start, top, 1.0) + math.exp(sink - top)
         stat[2 * row], stat[2 * row + 1] = top, 1.0 / sum_
         return 1.0 / sum_
@@ -150,11 +148,22 @@ def weigh(s, start, stop, kind, number, sink, near, stat, row):
         tau = threshold(near, count, top, number)
         stat[2 * row + 1] = tau
         return entmax_weights(s, start, stop, s, start, number, top, tau)
+    if kind == ENTMAX:
+        return nothing_but_nan(s, start, stop)
     place = -1 if top == NOTHING else first_place(s, start, stop, top)
     for c in range(start, stop, step):
         store(s, c, fill(load(s, c), 0.0))
     if place >= 0:
         s[place] = 1.0
+    return 1.0
+
+
+@inner
+def nothing_but_nan(s, start, stop):
+    """The weights of a row that has no score above -inf: 0, or NaN, which must show."""
+    for c in range(start, stop, lanes(s)):
+        x = load(s, c)
+        store(s, c, where(x == fill(x, NOTHING), fill(x, 0.0), x))
     return 1.0
 
 
