@@ -69,14 +69,17 @@ def read_lines(path: PathLike) -> Iterator[Line]:
 def read_small(path: PathLike, most: int, expected: str) -> bytes:
     """All bytes of a file that is not large. Not of a pipe or a device, which might be waited for, or never end."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise InputError(f"{path}: is no file; {expected}")
-        with open(path, "rb") as file:
-            raw = file.read(most + 1)
+        regular = stat.S_ISREG(os.stat(path).st_mode)
+        raw = b""
+        if regular:
+            with open(path, "rb") as file:
+                raw = file.read(most + 1)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; {expected}") from None
     except ValueError:  # a name with NUL in it
         raise InputError(f"{os.fspath(path)!a}: no file can have this name; {expected}") from None
+    if not regular:
+        raise InputError(f"{path}: is no file; {expected}")
     if len(raw) > most:
         raise InputError(f"{path}: larger than {most >> 20} MiB; {expected}")
     return raw
