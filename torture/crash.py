@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -28,8 +29,14 @@ SAVING, TRAINING = 300, 100  # kills
 
 
 def run(quick: bool) -> Figure:
-    with TemporaryDirectory(prefix="torture-") as folder:
-        return _run(Path(folder), quick)
+    library = logging.getLogger("regard")
+    level = library.level
+    library.setLevel(logging.ERROR)  # what could not be removed is no news here
+    try:
+        with TemporaryDirectory(prefix="torture-") as folder:
+            return _run(Path(folder), quick)
+    finally:
+        library.setLevel(level)
 
 
 def _run(folder: Path, quick: bool) -> Figure:
