@@ -68,7 +68,7 @@ def bench(
     rows: list[Row] = []
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=len(works))
-        clock = _Clock(seconds, len(works))
+        clock = Clock(seconds, len(works))
         for work in works:
             bar.update(task, description=work.name)
             rows += measured(work, device, dtype, clock, compiled, lambda who: bar.update(task, description=who))
@@ -90,7 +90,7 @@ def _named(names: list[str] | None) -> list[Work]:
     return [known[name] for name in dict.fromkeys(names or known)]
 
 
-class _Clock:
+class Clock:
     """The time that is left, for so many mechanisms."""
 
     def __init__(self, seconds: float, works: int) -> None:
@@ -122,7 +122,7 @@ def _processor() -> str:
 
 
 def measured(
-    work: Work, device: str, dtype: torch.dtype, clock: _Clock, compiled: bool, say: Callable[[str], None]
+    work: Work, device: str, dtype: torch.dtype, clock: Clock, compiled: bool, say: Callable[[str], None]
 ) -> Iterator[Row]:
     """The rows of one mechanism, ours first."""
     torch.manual_seed(0)
