@@ -9,6 +9,7 @@ FIGURES = {
     "memory": "memory of additive attention beyond its inputs (a minute)",
     "hard": "hard attention finds the one position that matters (two minutes)",
     "captions": "the captioner names what it has not seen and looks at it (four minutes)",
+    "views": "pages beside bertviz and CircuitsVis: sizes and times (five minutes)",
     "reverse": "reversing a sequence with H1, H2 and H3, by length (fifteen minutes)",
 }
 

@@ -1004,7 +1004,7 @@ TASKS = [
         """,
         "Each word that is written looks at the words that were read: black cat turns into chat noir, and ate holds for two "
         "words, a mangé.",
-        "`regard translate \"The black cat ate the mouse.\" --show`",
+        "`regard translate \"The black cat ate the mouse.\" --to fr --show`",
     ),
     Entry(
         "task", "tag", "Tag", ("tag",),

@@ -57,3 +57,11 @@ def test_words_of_every_script(first, language):
         assert len(picture.rows) >= 4
     else:
         assert len(picture.rows) == len(answer.output.split()) + 1  # and what ends the sentence
+
+
+def test_a_word_that_training_never_saw_is_shown_as_it_was_written():
+    model = regard.load("sentiment")
+    answer = model("NVIDIA reported revenue of $30.0 billion, up 15% and up 122%.")
+    assert (answer.output, answer.unknown) == ("positive", ("NVIDIA",))
+    picture = picture_of(answer, model.attended(answer), "classify", "sentiment")
+    assert (picture.view, picture.columns[:2]) == ("text", ("NVIDIA", "reported"))

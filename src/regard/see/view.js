@@ -28,7 +28,10 @@ const SORTS = {
   previous: "previous token",
   first: "first token",
 };
-const FONTS = 'system-ui, "Noto Sans", "DejaVu Sans", sans-serif';
+// The last four by name: left to itself, chromium takes a font for some of their letters that lacks others.
+const FONTS =
+  'system-ui, "Noto Sans", "Noto Sans Tamil", "Noto Sans Devanagari", "Noto Sans Gujarati", "Noto Sans Kannada", "DejaVu Sans", sans-serif';
+const LABEL = 15 / 14; // the largest size of a label, where texts are measured at 14
 const CHOICES = { theme: ["auto", "light", "dark"], scale: ["map", "row"], sort: Object.keys(SORTS) };
 const CAUTION = "Weights show where a model looks, not why it decides: attention is not explanation.";
 
@@ -441,7 +444,7 @@ class Matrix {
     const wide = (texts) => Math.max(0, ...texts.slice(0, 400).map((t) => pen.measureText(t).width));
     const names = this.rows.slice(r0, r1),
       heads = this.columns.slice(c0, c1);
-    this.left = Math.min(wide(names), 170) + 12;
+    this.left = Math.min(wide(names) * LABEL, 170) + 12;
     const longest = wide(heads),
       slope = Math.min(longest, 150) * 0.71;
     const fit = (room) => Math.min(Math.max(room, 80) / (c1 - c0), Math.max(46, Math.min(longest + 12, 90)));
@@ -1564,7 +1567,7 @@ class View {
       },
     });
     const longest = Math.max(60, ...rows.map((r) => this.pen.measureText(r).width)),
-      left = Math.min(longest, 170) + 12,
+      left = Math.min(longest * LABEL, 170) + 12,
       wide = Math.min(Math.min(this.room - 20, 1000) - left, Math.max(plane.n, plane.m) * 92),
       high = 170;
     const bands = bandsOf(plane, links, wide, high);

@@ -15,7 +15,7 @@ from regard.tasks import networks
 from regard.tasks.data import Labelled, read_labelled, read_labelled_table
 from regard.tasks.examples import Batch, Item, lengths_of, padded
 from regard.tasks.task import Answer, Attended, Options, Task, in_batches, mean_heads
-from regard.tasks.tokenizers import BOS
+from regard.tasks.tokenizers import BOS, UNK
 
 
 class Classify(Task):
@@ -83,6 +83,9 @@ class Classify(Task):
         row = (BOS, *answer.source)
         with record(network.eval(), only="attention") as records:
             network(torch.tensor([row], device=next(network.parameters()).device), torch.tensor([len(row)]))
-        names, words = tuple(map(self.tokenizer.piece, answer.source)), self.grouped(answer.source)
+        encoded, _ = self.pieces(answer.text, self.longest)
+        spans = zip(encoded.ids, encoded.offsets, strict=True)  # what has no piece is shown as it was written
+        names = tuple(answer.text[a:b] if id == UNK else self.tokenizer.piece(id) for id, (a, b) in spans)
+        words = self.grouped(answer.source)
         begin, shown = mean_heads(records["attention"]).cpu().split([1, len(names)], dim=1)
         return [Attended("attention", (answer.output,), names, shown, (0,), words, begin[:, 0])]

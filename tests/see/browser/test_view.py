@@ -13,6 +13,8 @@ from regard.see import Picture
 from regard.see import picture as module
 from regard.see.palette import shade, weigh_colour
 from tests.chromium import Visit, faults
+from tests.installing import debian, skip_aloud
+from tests.see.test_figure import has_letters
 
 ENGLISH = ["The", "black", "cat", "ate", "the", "mouse", "."]
 FRENCH = ["Le", "chat", "noir", "a", "mangé", "la", "souris", "."]
@@ -475,6 +477,31 @@ def test_a_table_holds_the_numbers(as_file):
     assert read == [[pytest.approx(w, abs=5e-4) for w in row] for row in picture.weights[0].tolist()]
     assert [row.locator("th").inner_text() for row in rows] == FRENCH
     assert "attention is not explanation" in page.locator("footer").inner_text()
+
+
+def test_words_of_every_script_have_letters_and_room(as_file):
+    """A font that has some letters of a word only leaves boxes in the place of all."""
+    words = ["பூனை", "எலியைத்", "चूहे", "બિલાડીએ", "ತಿಂದಿತು"]
+    why_not = debian("fonts-noto-core", lambda: has_letters(words))
+    if why_not:
+        skip_aloud(f"no script but Latin was tested in a browser: {why_not}")
+    page = as_file(Picture(torch.eye(5), words, words, view="matrix")).page
+    boxes = page.evaluate(
+        """words => {
+          const root = document.getElementById("view").shadowRoot.querySelector(".root");
+          const drawn = (text) => {
+            const canvas = new OffscreenCanvas(200, 60), brush = canvas.getContext("2d");
+            brush.font = getComputedStyle(root).font;
+            brush.fillText(text, 5, 40);
+            return brush.getImageData(0, 0, 200, 60).data.join();
+          };
+          return words.filter((word) => drawn(word) === drawn(String.fromCharCode(0xe000).repeat([...word].length)));
+        }""",
+        words,
+    )
+    assert boxes == []
+    labels = page.locator("#grid .label[data-row]").all()
+    assert [node.evaluate("node => node.scrollWidth <= node.clientWidth + 1") for node in labels] == [True] * 5
 
 
 # ---------------------------------------------------------------- pictures to keep
