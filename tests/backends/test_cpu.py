@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from regard import BackendError, attention, attention_summary, explain, masks, normalizers, scores
+from regard import (
+    BackendError,
+    DTypeError,
+    ShapeError,
+    attention,
+    attention_summary,
+    explain,
+    masks,
+    normalizers,
+    scores,
+)
 from regard.backends import cpu, reference
 from regard.backends.cpu import threads
 from regard.resolve import resolve
@@ -266,6 +276,20 @@ def test_a_large_mask_is_not_written_out(n: int, backend: str) -> None:
     x = torch.randn(1, n, 4)
     assert explain(x, x, x, mask=masks.window(2, 2)).backend == backend
     assert explain(x, x, x, mask=masks.causal()).backend == "sdpa"  # torch knows it by a flag
+
+
+def test_plain_attention_takes_the_short_way_with_the_same_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, key, value = problem(n_q=7, n_k=9)
+    short = attention(query, key, value)
+    torch.testing.assert_close(short, attention(query, key, value, backend="reference"))
+    with pytest.raises(ShapeError, match="key has n_k=9, value has n_k=8"):
+        attention(query, key, value[..., :8, :])
+    with pytest.raises(DTypeError, match=r"key is torch.float32, query is torch.float64"):
+        attention(query, key.float(), value)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert attention(query.float(), key.float(), value.float()).dtype == torch.bfloat16
+    monkeypatch.setattr("regard.dispatch.resolve", None)  # the long way
+    assert torch.equal(attention(query, key, value), short)
 
 
 def test_a_part_of_your_own_is_refused_by_name() -> None:

@@ -42,6 +42,25 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, call: Call) -> str | None
     return None
 
 
+def takes_as_they_are(query: Tensor, key: Tensor, value: Tensor) -> bool:
+    """Whether torch's function may be called at once, with nothing to resolve: that would take longer than a small
+    attention itself."""
+    if torch.compiler.is_compiling() or not type(query) is type(key) is type(value) is Tensor:
+        return False
+    kind, device = query.dtype, query.device
+    return (
+        query.ndim == key.ndim == value.ndim == 4
+        and query.shape[:2] == key.shape[:2] == value.shape[:2]
+        and (query.shape[3], key.shape[2]) == (key.shape[3], value.shape[2])
+        and 0 not in (query.numel(), key.numel(), value.numel())
+        and kind in (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+        and kind == key.dtype == value.dtype
+        and device == key.device == value.device
+        and device.type in ("cpu", "cuda")
+        and not torch.is_autocast_enabled(device.type)
+    )
+
+
 def writes(query: Tensor, key: Tensor, call: Call) -> bool:
     """Whether it would have to write out a mask or a bias."""
     return bool(_split(call.score)[1]) or not _is_native(call.mask, extent_of(call.score, query, key))
