@@ -145,7 +145,8 @@ def draw(browser: Any, path: Path, drawn: str, scripts: dict[str, str]) -> tuple
         )
         return tab.evaluate(frames) / 1000, len(outside)
     except Exception as error:  # a crashed tab, a time-out: the line of the table says so
-        return str(error).splitlines()[0][:40], len(outside)
+        said = str(error).splitlines()[0][:40]
+        return f"not in {PATIENCE} s" if "Timeout" in said else said, len(outside)
     finally:
         context.close()
 
