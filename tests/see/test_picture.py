@@ -82,3 +82,9 @@ def test_bad_input(picture):
         Picture(torch.eye(4), TOKENS, TOKENS, maps=["a", "b"])
     with pytest.raises(InputError, match="no map 'x'; there are 1"):
         picture.only("x")
+
+
+def test_a_text_without_words_is_a_picture_too() -> None:
+    nothing = Picture(torch.zeros(1, 2, 0), ["a", "b"], [], row_words=(0, 0), column_words=())
+    words = nothing.whole_words()
+    assert (list(words.rows), list(words.columns), tuple(words.weights.shape)) == (["ab"], [], (1, 1, 0))
