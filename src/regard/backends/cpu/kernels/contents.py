@@ -68,13 +68,18 @@ def _four_terms(a, b, e, f, v0, v1, v2, v3, sum_):
 
 @inner
 def tanh_tile(
-    query, q0, exps, depth, keys, k0, tile, units, u0, sum_v, fours, twos, s, s0, ld, rows, width
+    query, q0, exps, depth, keys, k0, tile, units, u0, sum_v, fours, twos, ready, r0, by, s, s0, ld, rows, width
 ):  # fmt: skip
     """Two rows and two registers of keys at a time where there are so many: then loading costs less than dividing."""
     step = lanes(s)
     whole = width // (2 * step) * (2 * step) if fours else 0
     pairs = rows // 2 * 2
     for r in range(0, pairs, 2):
+        if by > 0:
+            _tanh_divided(
+                ready, r0 + r * depth, depth, keys, k0 + depth * tile, tile, by, sum_v, s, s0 + r * ld, ld, whole
+            )
+            continue
         _tanh_twice(
             exps, q0 + r * depth, depth, keys, k0 + depth * tile, tile, units, u0, sum_v, s, s0 + r * ld, ld, whole
         )
@@ -129,6 +134,51 @@ def _tanh_twice(exps, x, depth, keys, e0, tile, units, u0, sum_v, s, s0, ld, wid
             s_0, s_1 = s_0 + v0 / fma(p0, k0, one), s_1 + v0 / fma(p0, k1, one)
             t_0, t_1 = t_0 + v0 / fma(q0, k0, one), t_1 + v0 / fma(q0, k1, one)
         two, base = fill(zero, -2.0), fill(zero, sum_v)
+        store(s, s0 + c, fma(s_0, two, base))
+        store(s, s0 + c + step, fma(s_1, two, base))
+        store(s, s0 + ld + c, fma(t_0, two, base))
+        store(s, s0 + ld + c + step, fma(t_1, two, base))
+
+
+@inner
+def _four_inverses_of(a, b, e, f, sum_):
+    """sum + 1/a + 1/b + 1/e + 1/f"""
+    ab, ef = a * b, e * f
+    return sum_ + fma(a + b, ef, (e + f) * ab) / (ab * ef)
+
+
+@inner
+def _tanh_divided(ready, x, depth, keys, e0, tile, by, sum_v, s, s0, ld, width):
+    """The same where every term is v / (1 + E) = by / (c + c E): `ready` holds the depth numbers c = by / v, and from
+    x on c e^(2q). Then a fraction of two terms needs no v."""
+    step = lanes(s)
+    y = x + depth
+    for c in range(0, width, 2 * step):
+        zero = fill(load(keys, e0 + c), 0.0)
+        s_0, s_1, t_0, t_1 = zero, zero, zero, zero
+        at = e0 + c
+        for d in range(0, depth - 3, 4):
+            c0, c1, c2, c3 = spread(ready, d), spread(ready, d + 1), spread(ready, d + 2), spread(ready, d + 3)
+            p0, p1 = spread(ready, x + d), spread(ready, x + d + 1)
+            p2, p3 = spread(ready, x + d + 2), spread(ready, x + d + 3)
+            q0, q1 = spread(ready, y + d), spread(ready, y + d + 1)
+            q2, q3 = spread(ready, y + d + 2), spread(ready, y + d + 3)
+            k0, k1, k2, k3 = load(keys, at), load(keys, at + tile), load(keys, at + 2 * tile), load(keys, at + 3 * tile)
+            s_0 = _four_inverses_of(fma(p0, k0, c0), fma(p1, k1, c1), fma(p2, k2, c2), fma(p3, k3, c3), s_0)
+            t_0 = _four_inverses_of(fma(q0, k0, c0), fma(q1, k1, c1), fma(q2, k2, c2), fma(q3, k3, c3), t_0)
+            more = at + step
+            k0, k1 = load(keys, more), load(keys, more + tile)
+            k2, k3 = load(keys, more + 2 * tile), load(keys, more + 3 * tile)
+            s_1 = _four_inverses_of(fma(p0, k0, c0), fma(p1, k1, c1), fma(p2, k2, c2), fma(p3, k3, c3), s_1)
+            t_1 = _four_inverses_of(fma(q0, k0, c0), fma(q1, k1, c1), fma(q2, k2, c2), fma(q3, k3, c3), t_1)
+            at += 4 * tile
+        one = fill(zero, 1.0)
+        for d in range(depth // 4 * 4, depth):
+            c0, p0, q0 = spread(ready, d), spread(ready, x + d), spread(ready, y + d)
+            k0, k1 = load(keys, e0 + d * tile + c), load(keys, e0 + d * tile + c + step)
+            s_0, s_1 = s_0 + one / fma(p0, k0, c0), s_1 + one / fma(p0, k1, c0)
+            t_0, t_1 = t_0 + one / fma(q0, k0, c0), t_1 + one / fma(q0, k1, c0)
+        two, base = fill(zero, -2.0 * by), fill(zero, sum_v)
         store(s, s0 + c, fma(s_0, two, base))
         store(s, s0 + c + step, fma(s_1, two, base))
         store(s, s0 + ld + c, fma(t_0, two, base))

@@ -100,6 +100,24 @@ def in_range(most, of_tile, terms, itemsize):
 
 
 @inner
+def divide_units(depth, of_units, units, exps, rows, ready):
+    """c = by / v, with `by` the largest |v|, and c e^(2q) for every row after them, in `ready`. Returns `by` and by how
+    much more 2|q| + 2|k| the range of e^x seems to be left, halved; no `by` where a v is 0 or not finite."""
+    by = largest_size(of_units, units, depth)
+    most = number(of_units, 1.0)
+    for d in range(depth):
+        c = by / of_units[units + d]
+        if not abs(c) < 1e18:
+            return number(of_units, 0.0), number(of_units, 0.0)
+        ready[d] = c
+        most = max(most, abs(c))
+    for r in range(rows):
+        for d in range(depth):
+            ready[(r + 1) * depth + d] = exps[r * depth + d] * ready[d]
+    return by, number(of_units, 0.5 * math.log(most))
+
+
+@inner
 def score(p, b, g, first, count, spans, queries, exps, most, x, s):
     """The scores of group g in the strip s; x takes the dot products that a gate still multiplies."""
     start = g * p.rows
@@ -113,6 +131,9 @@ def score(p, b, g, first, count, spans, queries, exps, most, x, s):
     if p.content == TANH:
         for d in range(p.depth):
             sum_v += of_units[units + d]
+    by, spread_ = number(queries, 0.0), number(queries, 0.0)
+    if p.content == TANH and (rows + 1) * p.depth <= rows * p.ld:  # x is free, and has room
+        by, spread_ = divide_units(p.depth, of_units, units, exps, rows, x)
     for k in range(count):
         t = tile_of(p, g, first, k)
         k0 = place(p, b, KEY) + t * size
@@ -127,8 +148,9 @@ def score(p, b, g, first, count, spans, queries, exps, most, x, s):
             if p.content == TANH:
                 of_tile = of_most[tile_0 + t]
                 fours, twos = in_range(most, of_tile, 4, s.itemsize), in_range(most, of_tile, 2, s.itemsize)
+                by_ = by if in_range(most + spread_, of_tile, 4, s.itemsize) else by * 0
                 tanh_tile(
-                    queries, q, exps, p.depth, of_keys, k0, p.tile, of_units, units, sum_v, fours, twos, s, to, p.ld, some, width
+                    queries, q, exps, p.depth, of_keys, k0, p.tile, of_units, units, sum_v, fours, twos, x, p.depth + q, by_, s, to, p.ld, some, width
                 )  # fmt: skip
             elif p.content == GAUSSIAN:
                 gaussian_tile(queries, q, p.depth, of_keys, k0, p.tile, p.factor, s, to, p.ld, some, width)
