@@ -64,7 +64,7 @@ def visit(browser: Browser) -> Iterator[Callable[..., Visit]]:
     def go(address: str, under: str | None = None, **options: Any) -> Visit:
         options = {"viewport": {"width": 1100, "height": 800}, **options}
         context = browser.new_context(**options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)  # a busy machine is slow, not wrong
         visited = Visit(context.new_page())
         inside = under or address.split("#")[0]
 

@@ -59,6 +59,12 @@ def test_words_of_every_script(first, language):
         assert len(picture.rows) == len(answer.output.split()) + 1  # and what ends the sentence
 
 
+def test_an_unknown_word_is_no_special_token():
+    attended = Attended("layers.1.cross_attention", ("Le",), ("<2fr>", "<unk>"), torch.tensor([[0.2, 0.8]]))
+    picture = picture_of(Answer("Zorblax", "Le", 0.1), [attended], "translate", "en-fr")
+    assert picture.at_first().columns == ("<unk>",)
+
+
 def test_a_word_that_training_never_saw_is_shown_as_it_was_written():
     model = regard.load("sentiment")
     answer = model("NVIDIA reported revenue of $30.0 billion, up 15% and up 122%.")

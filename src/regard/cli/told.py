@@ -114,7 +114,7 @@ def picture_of(answer: Answer, attended: list[Attended], task: str = "", model: 
     import torch
 
     from regard.see.picture import Picture
-    from regard.tasks.tokenizers import SPECIAL
+    from regard.tasks.tokenizers import BOS, EOS, PAD, SPECIAL
 
     attended = list({each.name: each for each in reversed(attended)}.values())[::-1]  # the best layer comes twice
     first = attended[0]
@@ -129,7 +129,7 @@ def picture_of(answer: Answer, attended: list[Attended], task: str = "", model: 
         first.columns,
         title=_short(shown(title), 120),
         maps=[layer_of(each.name) for each in attended],
-        special={*SPECIAL, *tags},
+        special={SPECIAL[PAD], SPECIAL[BOS], SPECIAL[EOS], *tags},  # an unknown word is a word
         row_words=first.row_words,
         column_words=first.column_words,
         removed=removed,

@@ -30,7 +30,8 @@ const SORTS = {
 };
 // The last four by name: left to itself, chromium takes a font for some of their letters that lacks others.
 const FONTS =
-  'system-ui, "Noto Sans", "Noto Sans Tamil", "Noto Sans Devanagari", "Noto Sans Gujarati", "Noto Sans Kannada", "DejaVu Sans", sans-serif';
+  'system-ui, "Noto Sans", "Noto Sans Tamil", "Noto Sans Devanagari", "Noto Sans Gujarati", "Noto Sans Kannada", ' +
+  '"DejaVu Sans", sans-serif';
 const LABEL = 15 / 14; // the largest size of a label, where texts are measured at 14
 const CHOICES = { theme: ["auto", "light", "dark"], scale: ["map", "row"], sort: Object.keys(SORTS) };
 const CAUTION = "Weights show where a model looks, not why it decides: attention is not explanation.";
@@ -581,6 +582,7 @@ class Matrix {
 
   spoken() {
     const [i, j] = this.at;
+    if (!this.plane.n || !this.plane.m) return "";
     return this.listen.spoken
       ? this.listen.spoken(i, j)
       : `${this.rows[i]} attends ${show(this.plane.at(i, j))} to ${this.columns[j]}`;
@@ -1056,6 +1058,7 @@ class View {
 
   tell(i, j, seen, aloud, sentence) {
     const weight = seen.plane.at(i, j);
+    if (weight === undefined) return this.said.replaceChildren("Everything is hidden.");
     this.said.replaceChildren(
       word(seen.rows[i]),
       " attends ",

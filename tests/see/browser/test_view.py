@@ -399,11 +399,22 @@ def test_a_map_of_word_vectors(as_file):
     assert where["dog"][1] < where["cat"][1] < where["tree"][1]
 
 
-def test_a_picture_without_any_query(as_file):
-    page = as_file(Picture(torch.zeros(0, 3), [], ["a", "b", "c"])).page
+NOTHING = {
+    "no query": Picture(torch.zeros(0, 3), [], ["a", "b", "c"]),
+    "no key": Picture(torch.zeros(2, 0), ["a", "b"], []),
+    "only hidden keys": Picture(torch.ones(2, 1), ["a", "b"], ["<s>"], special={"<s>"}, bare=True),
+}
+
+
+@pytest.mark.parametrize("picture", NOTHING.values(), ids=NOTHING)
+def test_a_picture_of_nothing(as_file, picture):
+    page = as_file(picture).page
     for name in page.locator("[role=tab]").all_inner_texts():
         page.get_by_role("tab", name=name).click()
         page.wait_for_selector(f"[role=tab][aria-selected=true]:has-text('{name}')")
+        said = page.locator("#panel").inner_text()
+        assert "undefined" not in said
+        assert "NaN" not in said
 
 
 # ---------------------------------------------------------------- for everybody
