@@ -58,12 +58,12 @@ def frozen(of_score: S.Score) -> S.Score:
     return of_score
 
 
-# Every score with six masks and normalizers or more, every mask with three scores; some of them in float16.
+# Every score with five masks and normalizers, every mask with two scores or three; some of them in float16.
 TRIPLES = [
-    pytest.param(s, KNOWN_NORMALIZERS[(i + j // 3) % 10], m, id=f"{s}-{KNOWN_NORMALIZERS[(i + j // 3) % 10]}-{m}")
+    pytest.param(s, KNOWN_NORMALIZERS[(i + j // 4) % 10], m, id=f"{s}-{KNOWN_NORMALIZERS[(i + j // 4) % 10]}-{m}")
     for i, s in enumerate(KNOWN_SCORES)
     for j, m in enumerate(MASKS)
-    if (i + j) % 3 == 0
+    if (i + j) % 4 == 0
 ]
 
 
@@ -117,7 +117,7 @@ def long(dtype: torch.dtype, heads: int = HEADS, n_q: int = N_Q, d: int = 11) ->
 
 
 @pytest.mark.parametrize(
-    ("of_mask", "dtype"), [(row, torch.float32) for row in LONG] + [(row, torch.float16) for row in LONG[::3]], ids=str
+    ("of_mask", "dtype"), [(row, torch.float32) for row in LONG] + [(row, torch.float16) for row in LONG[::4]], ids=str
 )
 def test_several_tiles_agree(kernels: Kernels, of_mask: Row, dtype: torch.dtype) -> None:
     at = LONG.index(of_mask) + (3 if dtype == torch.float16 else 0)
@@ -146,7 +146,7 @@ def test_extreme_values_agree(kernels: Kernels, of_normalizer: Row) -> None:
 
 @pytest.mark.parametrize(
     ("of_score", "of_normalizer", "of_mask"),
-    [(WIDE[s], KNOWN_NORMALIZERS[n], LONG[m]) for s, n, m in ((1, 0, 3), (0, 6, 6), (2, 1, 8), (3, 5, 11))],
+    [(WIDE[s], KNOWN_NORMALIZERS[n], LONG[m]) for s, n, m in ((0, 6, 6), (1, 0, 2), (2, 1, 8))],
     ids=str,
 )
 def test_no_kernel_reads_what_none_has_written(
@@ -180,7 +180,7 @@ def test_a_bias_for_each_pair_agrees(kernels: Kernels) -> None:
 
 def test_repeats_are_equal_to_the_last_bit(kernels: Kernels) -> None:
     call = Call(
-        long(torch.float32, d=5), S.TanhSum(5), mask=M.causal(align="end"), options={"dropout": 0.3, "seed": SEED}
+        long(torch.float32, d=3), S.TanhSum(3), mask=M.causal(align="end"), options={"dropout": 0.3, "seed": SEED}
     )
     first, again = kernels(call), kernels(call)
     assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))

@@ -18,7 +18,7 @@ def choose(kernel: str, score: int, normalizer: int, d: int, d_v: int, bytes_eac
     if kernel == "top_weights":  # 64-bit numbers for each pair
         return (32, 64, 4, 2) if width <= 128 else (32, 32, 4, 1)
     if score >= codes.TANH:
-        return _pair_by_pair(kernel, score, width)
+        return _pair_by_pair(kernel, score, width, bytes_each)
     if bytes_each == 4:
         return (64, 32, 4, 2) if width <= 64 else (32, 32, 4, 1)
     if kernel == "threshold":
@@ -38,11 +38,11 @@ def choose(kernel: str, score: int, normalizer: int, d: int, d_v: int, bytes_eac
     return (32, 128, 4, 3) if score == codes.GATED or normalizer == codes.SPARSEMAX else (64, 64, 4, 3)
 
 
-def _pair_by_pair(kernel: str, score: int, width: int) -> tuple[int, int, int, int]:
+def _pair_by_pair(kernel: str, score: int, width: int, bytes_each: int) -> tuple[int, int, int, int]:
     if kernel == "tanh_queries":
         return (128, 32, 4, 2)  # a thread per query, its keys inside: 128 = threads
     if kernel == "tanh_keys":
         return (32, 128, 4, 2)
-    if kernel == "forward" and score == codes.TANH and width <= 128:
+    if kernel == "forward" and score == codes.TANH and width <= 64 and bytes_each == 2:
         return (64, 128, 8, 2)
     return (32, 64, 4, 2) if width <= 128 else (32, 32, 4, 1)

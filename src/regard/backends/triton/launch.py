@@ -97,7 +97,7 @@ class Problem:
 
     def sizes(self, kernel: str) -> tuple[int, int, int, int]:
         d, d_v = self.query.shape[-1], self.value.shape[-1]
-        each = self.query.element_size()
+        each = (self.value if self.score >= codes.TANH else self.query).element_size()  # of what is multiplied
         return configs.choose(kernel, self.score, self.plan.normalizer, power_of_2(d), power_of_2(d_v), each)
 
     def map(self, block_m: int, block_n: int, flip: bool) -> tuple[Any, ...]:

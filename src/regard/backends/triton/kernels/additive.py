@@ -14,10 +14,15 @@ import triton.language as tl
 
 from regard.backends.triton import codes
 from regard.backends.triton.kernels.backward import phases, score_gradient
-from regard.backends.triton.kernels.device import LISTED, SOFTMAX, lead, runs, tanh, tile_of, weights
+from regard.backends.triton.kernels.device import LISTED, SOFTMAX, lead, reciprocal, runs, tanh, tile_of, weights
 from regard.backends.triton.kernels.forward import exists, rows_of, score_tile, tanh_of, units_of
 
 SPARSEMAX = tl.constexpr(codes.SPARSEMAX)
+
+
+@triton.jit
+def add2(a, b, c, d):
+    return a + c, b + d
 
 
 @triton.jit
@@ -46,15 +51,19 @@ def unit_sums(
         for d in range(0, WIDTH, 2):
             x = 1.0 + tl.load(q[0] + d * q[1] + i) * tl.load(k[0] + d * k[1] + j)
             y = 1.0 + tl.load(q[0] + (d + 1) * q[1] + i) * tl.load(k[0] + (d + 1) * k[1] + j)
-            shared = 1.0 / (x * y)
+            shared = reciprocal(x * y)
             r, t = y * shared, x * shared
-            dr, dt = ds * r, ds * t
-            dr, drr, dt, dtt = tl.reduce((dr, dr * r, dt, dt * t), 0, add4)
             one, two = CURVED + d * stride, CURVED + (d + 1) * stride
-            tl.store(one, tl.load(one) + (dr - drr))
-            tl.store(two, tl.load(two) + (dt - dtt))
             if WITH_V:
+                dr, dt = ds * r, ds * t
+                dr, drr, dt, dtt = tl.reduce((dr, dr * r, dt, dt * t), 0, add4)
+                tl.store(one, tl.load(one) + (dr - drr))
+                tl.store(two, tl.load(two) + (dt - dtt))
                 one, two = PLAIN + d * stride, PLAIN + (d + 1) * stride
+                tl.store(one, tl.load(one) + dr)
+                tl.store(two, tl.load(two) + dt)
+            else:
+                dr, dt = tl.reduce((ds * (r - r * r), ds * (t - t * t)), 0, add2)
                 tl.store(one, tl.load(one) + dr)
                 tl.store(two, tl.load(two) + dt)
     else:

@@ -17,6 +17,7 @@ import triton.language as tl
 from regard.backends.triton import codes
 from regard.backends.triton.kernels.device import (
     LISTED,
+    LOG2E,
     SOFTMAX,
     kept,
     lead,
@@ -111,9 +112,9 @@ def query_step(
             s, p, dp, delta, ok, slope, SEED, element, at_i, at_j, dropout, keep, floats, NORM, DROPOUT, CHECK, CAPPED
         )
         if SCORE == GATED:
-            gate = sigmoid(a + c, FAST)
-            da += tl.sum(ds * u * (gate * (1.0 - gate)), 1)
-            ds = ds * gate
+            open = sigmoid(a * -LOG2E + c * -LOG2E, FAST)
+            da += tl.sum(ds * u * (open * (1.0 - open)), 1)
+            ds = ds * open
         elif SCORE == GAUSSIAN or SCORE == DISTANCE:
             da += tl.sum(ds, 1)
         dq = tl.dot(ds.to(k.dtype), k, dq, input_precision=PRECISION)
@@ -250,9 +251,9 @@ def key_step(
     else:
         dv = tl.dot(noisy.to(grad.dtype), grad, dv, input_precision=PRECISION)
     if SCORE == GATED:
-        gate = sigmoid(a + c, FAST)
-        dc += tl.sum(ds * u * (gate * (1.0 - gate)), 1)
-        ds = ds * gate
+        open = sigmoid(a * -LOG2E + c * -LOG2E, FAST)
+        dc += tl.sum(ds * u * (open * (1.0 - open)), 1)
+        ds = ds * open
     elif SCORE == GAUSSIAN or SCORE == DISTANCE:
         dc += tl.sum(ds, 1)
     if SCORE < TANH or SCORE == DISTANCE:

@@ -48,7 +48,7 @@ def scores_at(
     j = (start + offs)[None, :]
     at_j = tl.minimum(j, n_k - 1)
     k, c = one_side(K, C, b, h, start, offs, n_k, SCORE, WIDTH, BLOCK_D)
-    if SCORE == GATED or (SCORE > GATED and SCORE < TANH):
+    if SCORE >= GATED and SCORE < TANH:
         c = c[None, :]
     u, s, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
