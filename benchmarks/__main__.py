@@ -9,8 +9,11 @@ FIGURES = {
     "memory": "memory of additive attention beyond its inputs (a minute)",
     "hard": "hard attention finds the one position that matters (two minutes)",
     "captions": "the captioner names what it has not seen and looks at it (four minutes)",
+    "cpu": "attention on this processor beside plain torch and torch.compile (four minutes)",
+    "training_loop": "what the training loop costs beside a plain one (two minutes)",
     "views": "pages beside bertviz and CircuitsVis: sizes and times (five minutes)",
     "reverse": "reversing a sequence with H1, H2 and H3, by length (fifteen minutes)",
+    "story": "translation with and without attention, by sentence length (twelve minutes)",
 }
 
 

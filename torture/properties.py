@@ -41,7 +41,8 @@ def poisoned() -> Iterator[None]:
     torch.utils.deterministic.fill_uninitialized_memory = True
     assert torch.empty(3).isnan().all()
     try:
-        with patch.object(np, "empty", full_of_nan), patch.object(threads, "KEPT", 0):
+        kept_nothing = patch.object(threads, "SPARE", 0), patch.object(threads, "_spare", [])
+        with patch.object(np, "empty", full_of_nan), kept_nothing[0], kept_nothing[1]:
             yield
     finally:
         torch.utils.deterministic.fill_uninitialized_memory = filled
