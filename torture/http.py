@@ -49,7 +49,7 @@ def summary(report: str) -> list[str]:
 def made_up(address: str, folder: Path, quick: bool) -> tuple[int, str]:
     options = ["--checks", "all", "--mode", "all", "--generation-allow-x00", "true", "--seed", str(SEED)]
     options += ["-n", "4", "--phases", "fuzzing"] if quick else ["-n", str(EXAMPLES), "--phases", PHASES]
-    options += ["--suppress-health-check", "all", "--request-timeout", "150"]
+    options += ["--suppress-health-check", "all", "--request-timeout", "150", "--max-response-time", "150"]
     command = [sys.executable, "-m", "schemathesis.cli", "run", f"{address}/openapi.json", *options]
     plain = {**os.environ, "NO_COLOR": "1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(command, cwd=folder, env=plain, capture_output=True, text=True)

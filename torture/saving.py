@@ -27,7 +27,10 @@ def state_of(step: int) -> dict[str, Any]:
 
 def killed(folder: Path, kills: int, seed: int) -> tuple[int, int]:
     """A checkpoint is lost if it was promised (`save` had come back) and what is read is older, or not whole."""
-    chance, lost, step = random.Random(seed), 0, 0
+    chance, lost, step = random.Random(seed), 0, 1
+    started = time.perf_counter()
+    save(folder, step, state_of(step), keep=2)
+    long = time.perf_counter() - started  # on this machine, now
     for _ in range(kills):
         reader, writer = os.pipe()
         child = os.fork()
@@ -37,7 +40,7 @@ def killed(folder: Path, kills: int, seed: int) -> tuple[int, int]:
                 save(folder, step, state_of(step), keep=2)
                 os.write(writer, b"%d\n" % step)
         os.close(writer)
-        time.sleep(chance.uniform(0.01, 0.15))
+        time.sleep(chance.uniform(0, 0.05 + 6 * long))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         with open(reader, "rb") as told:
