@@ -74,7 +74,7 @@ def train(contestant: Contestant, folder: Path, minutes: float, device: str, thr
     torch.set_num_threads(threads)
     table = {
         "task": "translate",
-        "data": {"train": [str(folder / "train.tsv")], "tokenizer": "word", "vocabulary": 2000, "tokens": 2000},
+        "data": {"train": [str(folder / "train.tsv")], "tokenizer": "bpe", "vocabulary": 2000, "tokens": 2000},
         "model": contestant.model,
         "optim": {"lr": contestant.lr, "warmup": 100, "label_smoothing": 0.0},
         "schedule": {"steps": 20_000, "minutes": minutes},
