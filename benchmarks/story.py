@@ -137,15 +137,17 @@ def picture(rows: list[dict[str, Any]], path: Path) -> None:
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     names = [name for name in rows[0]["bleu"] if name != "all"]
-    colours = {"H1": "#b2182b", "H2": "#2166ac", "H3": "#1b7837", "wo": "#888888"}
+    kinds = {"H1": ("#b2182b", "-"), "H2": ("#2166ac", "--"), "H3": ("#1b7837", "-"), "wo": ("#888888", "-")}
+    signs = iter("os^vDP*X")
     for row in rows:
-        style = {"H1": "-", "H3": "-"}.get(row["name"][:2], ":" if "hard" in row["name"] else "--")
+        colour, line = kinds[row["name"][:2]]
         values = [row["bleu"][name] for name in names]
-        axes.plot(names, values, style, marker="o", color=colours[row["name"][:2]], label=row["name"], alpha=0.85)
+        sign = next(signs) if line == "--" else "."
+        axes.plot(names, values, line, marker=sign, color=colour, label=row["name"], alpha=0.85)
     axes.set_xlabel("words in the English sentence")
     axes.set_ylabel("BLEU")
     axes.set_ylim(0, 102)
-    axes.legend(fontsize=8, loc="lower left")
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=150)
 
