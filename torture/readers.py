@@ -334,8 +334,10 @@ def _checkpoint(folder: Path) -> Reader:
         paths = [folder / name for name in names[:2]]
         if chance.random() < 0.7 and all(path.is_file() for path in paths):
             sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths]
-            (folder / checkpoints.SUMS).unlink(missing_ok=True)  # it may be a pipe
-            (folder / checkpoints.SUMS).write_text("".join(sums))
+            path = folder / checkpoints.SUMS
+            if path.is_file() or not path.exists():  # it may be a pipe, or a folder
+                path.unlink(missing_ok=True)
+                path.write_text("".join(sums))
 
     def read(folder: Path) -> Any:
         return checkpoints.load(folder.parent)
