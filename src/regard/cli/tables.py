@@ -81,7 +81,7 @@ def _fits(path: Path, needed: int) -> None:
 
 def _plain(said: str) -> str:
     """A library's message, which may quote what it read."""
-    said = printable(said)
+    said = printable(" ".join(said.split()))
     return said if len(said) <= 300 else f"{said[:300]} …"
 
 

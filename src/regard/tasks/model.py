@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from regard.tasks.config import Model, Range
 from regard.tasks.config import resolve as resolve_config
 from regard.tasks.files import read_small, shown
 from regard.tasks.task import Answer, Attended, Options, Task
-from regard.tasks.writing import Aligner, Writing
+from regard.tasks.writing import Aligner, NotFiniteError, Writing
 
 FORMAT = "regard model 1"
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -46,7 +47,10 @@ class Trained:
         return answers[0] if isinstance(text, str) else answers
 
     def answer(self, texts: Sequence[str], options: Options | None = None) -> list[Answer]:
-        return self.task.answer(self.network, texts, options or Options())
+        try:
+            return self.task.answer(self.network, texts, options or Options())
+        except NotFiniteError as error:
+            raise InputError(f"{self.path}: {error}") from None
 
     def attended(self, answer: Answer) -> list[Attended]:
         return self.task.attended(self.network, answer)
@@ -100,6 +104,7 @@ def load(path: Path | str) -> Trained:
     """A trained model from its folder, ready to answer."""
     folder = Path(path)
     task = read_task(folder)
+    _check_layers(folder, task)
     try:
         shapes = {name: tuple(tensor.shape) for name, tensor in empty(task).state_dict().items()}
     except InputError as error:
@@ -199,6 +204,20 @@ def empty(task: Task) -> nn.Module:
             return task.network(embedding=blank(task))
     except (RuntimeError, OverflowError, TypeError) as error:  # a size beyond all numbers
         raise InputError(f"no network has these sizes: {str(error).splitlines()[0][:100]}") from None
+
+
+def _check_layers(folder: Path, task: Task) -> None:
+    """Before there are as many: a thousand of them take a while even without numbers."""
+    path = folder / WEIGHTS
+    if task.model.kind not in ("transformer", "autoencoder") or not path.is_file():
+        return
+    with suppress(OSError, _safetensors().SafetensorError), _safetensors().safe_open(path, "pt") as opened:
+        tensors = len(opened.keys())
+        if task.model.layers > tensors:
+            raise InputError(
+                f"{folder / CONFIG}: model.layers={task.model.layers}, but {WEIGHTS} has {tensors} tensors; "
+                f"the two files are not of one model"
+            )
 
 
 def _read_weights(folder: Path, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:

@@ -268,9 +268,10 @@ def _frame(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _within(part: Any, known: Any) -> bool:
-    """The same, or with settings left out, as an earlier release of the library wrote it."""
+    """The same, or with settings left out, as an earlier release of the library wrote it; but of the same type."""
     if isinstance(part, dict) and isinstance(known, dict):
-        return all(name in known and _within(each, known[name]) for name, each in part.items())
+        needed = {"type", "normalizer", "pre_tokenizer", "decoder"} & set(known)
+        return needed <= set(part) and all(name in known and _within(each, known[name]) for name, each in part.items())
     return type(part) is type(known) and part == known
 
 

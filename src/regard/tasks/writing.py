@@ -168,10 +168,14 @@ def written(
     )
 
 
+class NotFiniteError(InputError):
+    """Which model it is is known further out."""
+
+
 def finite(n_best: Sequence[Hypothesis]) -> None:
     """Where a network computes no numbers, nothing is the most probable."""
     if not n_best:
-        raise InputError("the model gives numbers that are not finite; its weights are damaged, restore them")
+        raise NotFiniteError("the model gives numbers that are not finite; its weights are damaged, restore them")
 
 
 def confidence(found: Hypothesis, options: Options) -> float:
