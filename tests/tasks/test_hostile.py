@@ -49,6 +49,8 @@ def change(path, **keys):
         ({"padding": {"strategy": {"Fixed": 10**9}, "direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "x"}}, "settings are not those"),
         ({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}}, "settings are not those"),
         ({"model__dropout": 0.5}, "settings are not those"),
+        ({"decoder": None}, "settings are not those"),
+        ({"decoder": {}}, "settings are not those"),
         ({"model__vocab": lambda v: {**v, "zzz": 10**9}}, "not numbered from 0 without gaps"),
         ({"model__vocab": lambda v: {**v, "zzz": True}}, "not numbered from 0 without gaps"),
         ({"model__vocab": lambda v: {**v, "": len(v)}}, "one of its pieces is empty"),
@@ -90,6 +92,12 @@ def test_a_description_that_regard_did_not_write(folder, keys):
         regard.load(folder)
 
 
+def test_more_layers_than_the_weights_have(folder):
+    change(folder / "config.json", model__layers=1000)
+    with pytest.raises(InputError, match=r"model\.layers=1000, but model\.safetensors has \d+ tensors"):
+        regard.load(folder)
+
+
 def test_a_key_that_is_missing(folder):
     tree = json.loads((folder / "config.json").read_text())
     del tree["vectors"]
@@ -109,7 +117,7 @@ def test_weights_that_are_no_numbers(folder):
 def test_weights_whose_sums_are_no_numbers(folder):
     weights = load_file(folder / "model.safetensors")
     save_file({name: tensor.fill_(3e38) for name, tensor in weights.items()}, folder / "model.safetensors")
-    with pytest.raises(InputError, match="the model gives numbers that are not finite"):
+    with pytest.raises(InputError, match=f"{folder}: the model gives numbers that are not finite"):
         regard.load(folder)("a b")
 
 
