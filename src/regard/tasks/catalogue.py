@@ -38,7 +38,9 @@ def resolved(run: Run) -> Run:
         raise InputError(f"data.vectors: {run.task} does not read by vectors; {', '.join(READ_BY_VECTORS)} do")
     if len(run.data.vectors) > 1:
         raise InputError(f"data.vectors: {len(run.data.vectors)} files; expected one")
-    kind = run.data.tokenizer or ("word" if run.data.vectors else task.tokens)
+    if run.model.letters and run.task != "tag":
+        raise InputError(f"model.letters: {run.task} does not read words by their letters; tag does")
+    kind = run.data.tokenizer or ("word" if run.data.vectors or run.model.letters else task.tokens)
     if run.data.vectors and kind != "word":
         raise InputError(f"data.vectors are of words, but data.tokenizer={kind!r}; take 'word', or no vectors")
     return replace(

@@ -49,6 +49,7 @@ class Range:
 Count = Annotated[int, Range(1, 2**31 - 1)]
 Whole = Annotated[int, Range(0, 2**32 - 1)]
 Size = Annotated[int, Range(1, 2**16)]
+Width = Annotated[int, Range(0, 2**16)]
 Layers = Annotated[int, Range(1, 1000)]
 Length = Annotated[int, Range(1, 2**20)]
 Share = Annotated[float, Range(0.0, 1.0, open_high=True)]
@@ -73,6 +74,8 @@ class Model:
     bidirectional: bool = True  # an RNN reads the source from both ends
     slots: Size = 8  # of an autoencoder's latent: so many vectors ...
     latent: Size = 64  # ... of so many numbers
+    feeding: bool = False  # each step of an attentive RNN also reads what the step before it attended to
+    letters: Width = 0  # of what an RNN that tags reads in each word's letters; 0: it knows words only
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class Data:
     longest: Length = 256  # a longer example is left out
     vectors: tuple[str, ...] = ()  # a file of pretrained word vectors to read by: GloVe or word2vec
     frozen: bool = True  # the vectors stay as they are, so that words which training never saw keep their meaning
-    mask: Share = 0.15  # of the words: hidden (fill), or dropped, hidden and swapped (denoise)
+    mask: Share = 0.15  # of the words: hidden (fill, and tag by letters), or dropped, hidden and swapped (denoise)
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ class Optim:
     weight_decay: NotNegative = 0.01
     label_smoothing: Share = 0.1
     dropout: Share = 0.1
+    rdrop: NotNegative = 0.0  # how much two readings of a batch, each with its own dropout, are made to agree
     clip: Positive | None = 1.0  # the gradient's norm; none: never
     accumulate: Count = 1  # batches before a step
 

@@ -16,11 +16,13 @@ IGNORED = -100  # a target that no loss counts: torch's own number for it
 
 @dataclass(frozen=True)
 class Item:
-    """One example. `words[i]` is the word that piece i of the source belongs to, where words are labelled."""
+    """One example. Where words are labelled, `words[i]` is the word that piece i of the source belongs to, and
+    `letters[i]` how word i is spelled."""
 
     source: tuple[int, ...]
     target: tuple[int, ...]
     words: tuple[int, ...] = ()
+    letters: tuple[tuple[int, ...], ...] = ()
 
     def __len__(self) -> int:
         return max(len(self.source), len(self.target))
@@ -35,6 +37,7 @@ class Batch:
     target: Int[Tensor, "B m"]  # IGNORED where nothing is asked
     given: Int[Tensor, "B m"] | None = None  # the target as its writer sees it: one word behind
     words: Int[Tensor, "B n"] | None = None
+    letters: Int[Tensor, "B n c"] | None = None
     units: int = 0  # how many targets are asked for, in all rows, also those that another process has
 
     def to(self, device: torch.device) -> Batch:
@@ -49,8 +52,12 @@ class Batch:
         mine = self._each(lambda tensor: tensor[:1])
         return replace(mine, target=torch.full_like(mine.target, IGNORED))
 
+    def twice(self) -> Batch:
+        """All rows, and all of them once more."""
+        return self._each(lambda tensor: torch.cat([tensor, tensor]))
+
     def _each(self, change) -> Batch:
-        tensors = {name: getattr(self, name) for name in ("source", "lengths", "target", "given", "words")}
+        tensors = {name: getattr(self, name) for name in ("source", "lengths", "target", "given", "words", "letters")}
         return replace(self, **{name: change(tensor) for name, tensor in tensors.items() if tensor is not None})
 
 

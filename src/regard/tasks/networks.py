@@ -19,11 +19,14 @@ from regard.core.shapes import InputError
 from regard.mechanisms import make_normalizer, make_score
 from regard.models.autoencoder import Autoencoder
 from regard.models.cells import RNNEncoder
+from regard.models.letters import LetterReader, LetterTagger
 from regard.models.rnn import AttentiveRNN, RNNEncoderDecoder
 from regard.models.transformer import Transformer, TransformerDecoder, TransformerEncoder, WordsOut
 from regard.nn.attention import Attention
 from regard.nn.embeddings import Pretrained
 from regard.tasks.config import Model
+from regard.tasks.letters import LETTERS
+from regard.tasks.tokenizers import UNK
 
 
 class Widened(nn.Module):
@@ -131,6 +134,23 @@ def tagger(model: Model, vocabulary: int | nn.Module, labels: int, dropout: floa
     return Tagger(Reader(model, vocabulary, dropout, longest), labels, dropout)
 
 
+def letter_tagger(model: Model, vocabulary: int | nn.Module, labels: int, dropout: float, hide: float) -> LetterTagger:
+    if model.kind != "rnn":
+        raise InputError(f"model.letters={model.letters}: words are read by their letters where model.kind='rnn'")
+    return LetterTagger(
+        nn.Embedding(vocabulary, model.d) if isinstance(vocabulary, int) else vocabulary,
+        model.d,
+        LetterReader(LETTERS, model.letters, dropout),
+        _hidden(model),
+        model.layers,
+        labels,
+        cell=model.cell,
+        dropout=dropout,
+        hide=hide,
+        unknown=UNK,
+    )
+
+
 def classifier(model: Model, vocabulary: int | nn.Module, labels: int, dropout: float, longest: int) -> Classifier:
     kinds("classify", model, "transformer", "rnn", "attentive")
     reader = Reader(model, vocabulary, dropout, longest)
@@ -166,7 +186,8 @@ def writer(model: Model, vocabulary: int, dropout: float, longest: int) -> nn.Mo
     width = 2 * hidden if model.bidirectional else hidden
     score = _score(model, hidden, width, additive=True)
     normalizer = make_normalizer(model.normalizer)
-    return AttentiveRNN(vocabulary, vocabulary, model.d, hidden, score=score, normalizer=normalizer, **shape)
+    parts = {"score": score, "normalizer": normalizer, "input_feeding": model.feeding}
+    return AttentiveRNN(vocabulary, vocabulary, model.d, hidden, **parts, **shape)
 
 
 def restorer(model: Model, vocabulary: int, dropout: float, longest: int) -> nn.Module:

@@ -15,6 +15,7 @@ from regard.recording import record
 from regard.tasks import networks
 from regard.tasks.conllu import Tagged, read_tagged
 from regard.tasks.examples import IGNORED, Batch, Item, lengths_of, padded
+from regard.tasks.letters import side_by_side, spelled
 from regard.tasks.task import Answer, Attended, Options, Task, in_batches, mean_heads
 from regard.tasks.tokenizers import UNK, Encoded
 from regard.tasks.words import words_of
@@ -46,19 +47,34 @@ class Tag(Task):
             if tag not in self.labels:
                 raise InputError(f"unknown tag {tag!r}; the model knows {', '.join(self.labels)}")
         encoded = self.tokenizer.encode_words(example.words)
-        return Item(encoded.ids, tuple(map(self.labels.index, example.tags)), members(encoded))
+        return self._item(encoded, example.words, tuple(map(self.labels.index, example.tags)))
+
+    def _item(self, encoded: Encoded, words: Sequence[str], labels: tuple[int, ...] | None = None) -> Item:
+        letters = tuple(map(spelled, words)) if self.model.letters else ()
+        return Item(encoded.ids, (IGNORED,) * len(words) if labels is None else labels, members(encoded), letters)
 
     def collate(self, items: Sequence[Item], chance: int) -> Batch:
         rows = [item.source for item in items]
         target = padded([item.target for item in items], IGNORED)
         units = sum(len(item.target) for item in items)
-        return Batch(padded(rows), lengths_of(rows), target, words=padded([i.words for i in items], -1), units=units)
+        words = padded([item.words for item in items], -1)
+        letters = side_by_side([item.letters for item in items]) if self.model.letters else None
+        return Batch(padded(rows), lengths_of(rows), target, words=words, letters=letters, units=units)
 
     def network(self, dropout: float = 0.0, embedding: nn.Module | None = None) -> nn.Module:
         vocabulary = len(self.tokenizer) if embedding is None else embedding
+        if self.model.letters:
+            if self.tokenizer.kind != "word":
+                raise InputError(
+                    f"model.letters={self.model.letters}: letters are of whole words, but data.tokenizer="
+                    f"{self.tokenizer.kind!r}; take 'word'"
+                )
+            return networks.letter_tagger(self.model, vocabulary, len(self.labels), dropout, self.noise)
         return networks.tagger(self.model, vocabulary, len(self.labels), dropout, self.longest)
 
     def logits(self, network: nn.Module, batch: Batch) -> tuple[Float[Tensor, "B m C"], Int[Tensor, "B m"]]:
+        if self.model.letters:
+            return network(batch.source, batch.lengths, batch.letters), batch.target
         return network(batch.source, batch.lengths, batch.words, batch.target.shape[-1]), batch.target
 
     @torch.no_grad()
@@ -68,21 +84,18 @@ class Tag(Task):
         device = next(network.parameters()).device
         split = [words_of(text) for text in texts]
         encoded = [self.tokenizer.encode_words(words) for words in split]
-        parts = [(i, part) for i, each in enumerate(encoded) for part in self._parts(each)]
+        parts = [(i, *part) for i, each in enumerate(encoded) for part in self._parts(each, split[i])]
         found: list[list[tuple[str, float]]] = [[] for _ in texts]
         labelled: list[Any] = [None] * len(parts)
         for places in in_batches(parts, lambda part: len(part[1].ids)):
-            rows = [parts[p][1] for p in places]
-            words = padded([members(row) for row in rows], -1).to(device)
-            most = max(len(row.words) for row in rows)
-            ids = [row.ids for row in rows]
-            shares = network(padded(ids).to(device), lengths_of(ids).to(device), words, most).float().softmax(-1)
-            best = shares.max(-1)
+            items = [self._item(*parts[p][1:]) for p in places]
+            logits, _ = self.logits(network, self.collate(items, 0).to(device))
+            best = logits.float().softmax(-1).max(-1)
             for place, p in enumerate(places):
-                n = len(parts[p][1].words)
+                n = len(parts[p][2])
                 labels = [self.labels[k] for k in best.indices[place, :n].tolist()]
                 labelled[p] = list(zip(labels, best.values[place, :n].tolist(), strict=True))
-        for (i, _), labels in zip(parts, labelled, strict=True):
+        for (i, *_), labels in zip(parts, labelled, strict=True):
             found[i] += labels
         return [self._told(*each) for each in zip(texts, split, encoded, found, strict=True)]
 
@@ -93,17 +106,17 @@ class Tag(Task):
         strange = [w for w, pieces in zip(words, encoded.words, strict=True) if UNK in [encoded.ids[i] for i in pieces]]
         return Answer(text, output, sure, words=tagged, unknown=tuple(dict.fromkeys(strange)), source=encoded.ids)
 
-    def _parts(self, encoded: Encoded) -> Iterator[Encoded]:
+    def _parts(self, encoded: Encoded, texts: Sequence[str]) -> Iterator[tuple[Encoded, Sequence[str]]]:
         """Runs of whole words that the network can read at once."""
         words: list[range] = []
-        for word in encoded.words:
+        for w, word in enumerate(encoded.words):
             word = word[: self.longest]
             if words and word[-1] - words[0][0] >= self.longest:
-                yield part(encoded, words)
+                yield part(encoded, words), texts[w - len(words) : w]
                 words = []
             words.append(word)
         if words:
-            yield part(encoded, words)
+            yield part(encoded, words), texts[len(texts) - len(words) :]
 
     @torch.no_grad()
     def attended(self, network: nn.Module, answer: Answer) -> list[Attended]:

@@ -33,6 +33,7 @@ from regard.tasks.config import Optim, Run
 from regard.tasks.examples import Batch, Item
 from regard.tasks.history import History
 from regard.tasks.model import Trained
+from regard.tasks.rdrop import disagreement
 from regard.tasks.task import Options, Task, loss_of
 
 logger = logging.getLogger(__name__)
@@ -108,6 +109,15 @@ def train(run: Run, folder: Path | str, report: Callable[[Progress], None] = lam
     return loop.finish(valid, examples)
 
 
+def begin(run: Run, folder: Path | str) -> None:
+    """The folder of a run with all but the training: `train` goes on with it, here or where no tokenizer is made."""
+    folder = Path(folder)
+    run, task, _ = _task_of(resolved(run), folder)
+    if run.schedule.steps is None or run.optim.warmup is None:
+        run = _schedule(run, _data(run, task)[0])
+    _describe(run, folder, task)
+
+
 @dataclass
 class Loop:
     """What is the same at every step."""
@@ -181,9 +191,13 @@ class Loop:
         torch.manual_seed(hash_of(run.seed, self.place.step, micro, fabric.global_rank))
         self.network.train()
         batch = batch.share(fabric.global_rank, fabric.world_size).to(fabric.device)
+        batch = batch.twice() if run.optim.rdrop else batch
         with fabric.no_backward_sync(self.network, enabled=not last):
             logits, target = self.task.logits(self.network, batch)
-            loss = loss_of(logits, target, run.optim.label_smoothing) / max(units, 1)
+            loss = loss_of(logits, target, run.optim.label_smoothing)
+            if run.optim.rdrop:
+                loss = loss / 2 + run.optim.rdrop * disagreement(logits, target)
+            loss = loss / max(units, 1)
             fabric.backward(loss * fabric.world_size)  # which averages over the processes
         self.place.loss += float(loss.detach())
 
