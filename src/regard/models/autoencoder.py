@@ -18,6 +18,7 @@ from regard.core.masks import padding
 from regard.core.shapes import InputError
 from regard.models.transformer import State, TransformerEncoder, Writer
 from regard.nn.attention import MultiHeadAttention
+from regard.nn.word_loss import Read
 
 
 class Autoencoder(nn.Module):
@@ -71,17 +72,23 @@ class Autoencoder(nn.Module):
         return self.norm(found)
 
     def decode(
-        self, latent: Float[Tensor, "*batch slots d_latent"], target: Int[Tensor, "*batch n"]
+        self,
+        latent: Float[Tensor, "*batch slots d_latent"],
+        target: Int[Tensor, "*batch n"],
+        *,
+        read: Read | None = None,
     ) -> Float[Tensor, "*batch n V"]:
-        return self.writer(target, self.widen(latent))
+        return self.writer(target, self.widen(latent), read=read)
 
     def forward(
         self,
         source: Int[Tensor, "*batch n_k"],
         target: Int[Tensor, "*batch n"],
         lengths: Int[Tensor, "*batch"] | None = None,
+        *,
+        read: Read | None = None,
     ) -> Float[Tensor, "*batch n V"]:
-        return self.decode(self.encode(source, lengths), target)
+        return self.decode(self.encode(source, lengths), target, read=read)
 
     def begin(self, source: Int[Tensor, "B n_k"], lengths: Int[Tensor, " B"] | None = None) -> State:
         return self.writer.begin(self.widen(self.encode(source, lengths)))

@@ -9,9 +9,11 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.core.shapes import InputError
+from regard.models import recurrence
 
 State = tuple[Tensor, ...]
 
@@ -28,21 +30,14 @@ class Plain(nn.Module):
         self.U = nn.Parameter(torch.empty(hidden, d).uniform_(-bound, bound))
         self.b = nn.Parameter(torch.zeros(hidden))
 
-    def step(self, x: Float[Tensor, "B d"], h: Float[Tensor, "B hidden"]) -> Float[Tensor, "B hidden"]:
-        a = self.b + h @ self.W.T + x @ self.U.T
-        return torch.tanh(a)
-
     def forward(
         self, x: Float[Tensor, "B n d"], state: State, lengths: Int[Tensor, " B"] | None = None
     ) -> tuple[Float[Tensor, "B n hidden"], State]:
         """All states, and the last one."""
         (h,) = state
-        states = []
-        for t, x_t in enumerate(x.unbind(1)):
-            new = self.step(x_t, h)
-            h = new if lengths is None else torch.where((t < lengths)[:, None], new, h)
-            states.append(h)
-        return (torch.stack(states, 1) if states else x.new_zeros(len(x), 0, h.shape[-1])), (h,)
+        a = F.linear(x, self.U, self.b)  # of all words: it waits for no state
+        states = recurrence.states(a, self.W, h, lengths)
+        return states, (states[:, -1] if states.shape[1] else h,)
 
 
 class GRU(nn.Module):

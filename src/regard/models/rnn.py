@@ -16,6 +16,7 @@ from regard.core.normalizers import Normalizer
 from regard.core.scores import Additive, Pairwise, Score
 from regard.models.cells import RNNEncoder, make_cell
 from regard.nn.attention import Attention
+from regard.nn.word_loss import Read, words
 
 Attend = Callable[[Tensor, Tensor, Tensor, Mask | None], Tensor]  # (query, key, value, mask) -> output
 
@@ -75,8 +76,11 @@ class RNNEncoderDecoder(nn.Module):
         source: Int[Tensor, "B n"],
         target: Int[Tensor, "B m"],
         lengths: Int[Tensor, " B"] | None = None,
+        *,
+        read: Read | None = None,
     ) -> Float[Tensor, "B m V"]:
-        return self.decode(target, self.begin(source, lengths))[0]
+        """`read` takes the output layer's place: instead of logits comes what it makes of (states, V, c)."""
+        return self.decode(target, self.begin(source, lengths), read=read)[0]
 
     def begin(self, source: Int[Tensor, "B n"], lengths: Int[Tensor, " B"] | None = None) -> State:
         _, last = self.encoder(source, lengths)
@@ -86,11 +90,13 @@ class RNNEncoderDecoder(nn.Module):
         logits, state = self.decode(token[:, None], state)
         return logits[:, 0], state
 
-    def decode(self, target: Int[Tensor, "B m"], state: State) -> tuple[Float[Tensor, "B m V"], State]:
+    def decode(
+        self, target: Int[Tensor, "B m"], state: State, *, read: Read | None = None
+    ) -> tuple[Float[Tensor, "B m V"], State]:
         """Logits after each of these words, and the state after the last."""
         x = self.dropout(self.embedding(target))
         states, state.cell = self.cell(x, state.cell)
-        return self.word(self.dropout(states)), state
+        return words(self.word, self.dropout(states), read), state
 
 
 class AttentiveRNN(RNNEncoderDecoder):
@@ -144,9 +150,12 @@ class AttentiveRNN(RNNEncoderDecoder):
         target: Int[Tensor, "B m"],
         lengths: Int[Tensor, " B"] | None = None,
         attend: Attend | None = None,
+        *,
+        read: Read | None = None,
     ) -> Float[Tensor, "B m V"]:
-        """`attend` takes the attention's place, to draw from its scores, or to look at its arguments."""
-        return self.decode(target, self.begin(source, lengths), attend)[0]
+        """`attend` takes the attention's place, to draw from its scores, or to look at its arguments; `read` the
+        output layer's."""
+        return self.decode(target, self.begin(source, lengths), attend, read=read)[0]
 
     def begin(self, source: Int[Tensor, "B n"], lengths: Int[Tensor, " B"] | None = None) -> State:
         memory, last = self.encoder(source, lengths)
@@ -154,12 +163,12 @@ class AttentiveRNN(RNNEncoderDecoder):
         return State(last, memory, lengths, context)
 
     def decode(
-        self, target: Int[Tensor, "B m"], state: State, attend: Attend | None = None
+        self, target: Int[Tensor, "B m"], state: State, attend: Attend | None = None, *, read: Read | None = None
     ) -> tuple[Float[Tensor, "B m V"], State]:
         x = self.dropout(self.embedding(target))
         if not self.input_feeding:
             H, state.cell = self.cell(x, state.cell)
-            return self._words(H, self._attend(H, state, attend)), state
+            return self._words(H, self._attend(H, state, attend), read), state
         steps = []
         for x_t in x.split(1, dim=1):
             assert state.context is not None
@@ -168,13 +177,15 @@ class AttentiveRNN(RNNEncoderDecoder):
             state.context = a[:, 0]
             steps.append((H, a))
         H, a = (torch.cat(column, 1) for column in zip(*steps, strict=True))
-        return self._words(H, a), state
+        return self._words(H, a, read), state
 
     def _attend(self, H: Float[Tensor, "B m hidden"], state: State, attend: Attend | None) -> Tensor:
         assert state.memory is not None
         mask = None if state.lengths is None else padding(state.lengths)
         return (attend or self.attention)(H, state.memory, state.memory, mask)
 
-    def _words(self, H: Float[Tensor, "B m hidden"], a: Float[Tensor, "B m width"]) -> Float[Tensor, "B m V"]:
+    def _words(
+        self, H: Float[Tensor, "B m hidden"], a: Float[Tensor, "B m width"], read: Read | None
+    ) -> Float[Tensor, "B m V"]:
         x = torch.tanh(self.feed_forward(torch.cat([H, a], -1)))
-        return self.word(self.dropout(x))
+        return words(self.word, self.dropout(x), read)

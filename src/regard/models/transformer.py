@@ -24,6 +24,7 @@ from regard.nn.attention import Cache
 from regard.nn.embeddings import Embedding
 from regard.nn.layers import DecoderStack, EncoderStack, LayerCache
 from regard.nn.positions import Learned, Sinusoidal
+from regard.nn.word_loss import Read, words
 
 POSITIONS = ("sinusoidal", "learned", "rotary", "alibi", None)
 
@@ -77,8 +78,13 @@ class WordsOut(nn.Module):
         super().__init__()
         self.linear = None if tied else nn.Linear(d, vocabulary)
 
-    def forward(self, x: Float[Tensor, "*batch n d"], embedding: Any) -> Float[Tensor, "*batch n V"]:
-        return F.linear(x, embedding.weight) if self.linear is None else self.linear(x)
+    def forward(
+        self, x: Float[Tensor, "*batch n d"], embedding: Any, read: Read | None = None
+    ) -> Float[Tensor, "*batch n V"]:
+        """Logits, or what `read` makes of (states, weight, bias)."""
+        if self.linear is None:
+            return (read or F.linear)(x, embedding.weight, None)
+        return words(self.linear, x, read)
 
 
 @dataclass
@@ -169,10 +175,15 @@ class TransformerDecoder(nn.Module):
         self.out = WordsOut(d, len(self.words.embedding.weight), tied)
 
     def forward(
-        self, tokens: Int[Tensor, "*batch n"], lengths: Int[Tensor, "*batch"] | None = None
+        self,
+        tokens: Int[Tensor, "*batch n"],
+        lengths: Int[Tensor, "*batch"] | None = None,
+        *,
+        read: Read | None = None,
     ) -> Float[Tensor, "*batch n V"]:
-        """Pads come after the words, where no word looks: `lengths` change no logit of a word."""
-        return self.out(self.stack(self.words(tokens), _both(causal(), self.mask)), self.words.embedding)
+        """Pads come after the words, where no word looks: `lengths` change no logit of a word. `read` takes the
+        output layer's place."""
+        return self.out(self.stack(self.words(tokens), _both(causal(), self.mask)), self.words.embedding, read)
 
     def begin(self, source: Int[Tensor, "B n"], lengths: Int[Tensor, " B"] | None = None) -> State:
         state = State([Cache() for _ in self.stack.layers])
@@ -235,10 +246,12 @@ class Writer(nn.Module):
         target: Int[Tensor, "*batch n"],
         memory: Float[Tensor, "*batch n_k d"],
         memory_lengths: Int[Tensor, "*batch"] | None = None,
+        *,
+        read: Read | None = None,
     ) -> Float[Tensor, "*batch n V"]:
         real = None if memory_lengths is None else padding(memory_lengths)
         x = self.stack(self.words(target), memory, _both(causal(), self.mask), real)
-        return self.out(x, self.words.embedding)
+        return self.out(x, self.words.embedding, read)
 
     def begin(self, memory: Float[Tensor, "B n_k d"], memory_lengths: Int[Tensor, " B"] | None = None) -> State:
         caches = [LayerCache() for _ in self.stack.layers]
@@ -296,8 +309,11 @@ class Transformer(nn.Module):
         source: Int[Tensor, "*batch n_k"],
         target: Int[Tensor, "*batch n"],
         lengths: Int[Tensor, "*batch"] | None = None,
+        *,
+        read: Read | None = None,
     ) -> Float[Tensor, "*batch n V"]:
-        return self.writer(target, self.encoder(source, lengths), lengths)
+        """`read` takes the output layer's place, as `regard.nn.word_loss` does in training."""
+        return self.writer(target, self.encoder(source, lengths), lengths, read=read)
 
     def begin(self, source: Int[Tensor, "B n_k"], lengths: Int[Tensor, " B"] | None = None) -> State:
         return self.writer.begin(self.encoder(source, lengths), lengths)
