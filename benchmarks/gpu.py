@@ -391,7 +391,7 @@ def kernels_of(work: Work) -> dict[str, list[Tiles]]:
 
 def kernel_work(work: Work) -> dict[str, Callable[[], Any]]:
     """Each kernel of a call alone, on the same tensors."""
-    from regard.backends.triton import launch, prepared
+    from regard.backends.triton import gate_of, launch, prepared
     from regard.core.formula import extent_of
     from regard.resolve import resolve
 
@@ -399,8 +399,8 @@ def kernel_work(work: Work) -> dict[str, Callable[[], Any]]:
     call, q, k, v = resolve(q, k, v, options["score"], options["normalizer"], options["mask"])
     extent = extent_of(call.score, q, k)
     with torch.no_grad():
-        q, k, shares, scale = prepared(q, k, call)
-        problem = launch.Problem.of(q.detach(), k.detach(), v.detach(), shares, call, extent, scale)
+        q, k, scale = prepared(q, k, call)
+        problem = launch.Problem.of(q.detach(), k.detach(), v.detach(), gate_of(call), call, extent, scale)
         out, stat = launch.attend(problem)
         grad = torch.randn_like(out)
         delta = torch.zeros_like(stat)

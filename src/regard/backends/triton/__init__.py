@@ -17,8 +17,7 @@ from regard.backends.triton.plan import BIASES, CONTENTS, NORMALIZERS, biases_of
 from regard.core.biases import DenseBias, RelativeBias
 from regard.core.formula import Call, extent_of, weights_of
 from regard.core.parts import built_in, flatten
-from regard.core.scores import Bilinear, Gated, Gaussian, ScaledDot, TanhSum, _apply
-from regard.core.shapes import wide
+from regard.core.scores import Bilinear, Gated, Gaussian, ScaledDot, TanhSum
 from regard.core.statistics import Summary, summarize
 
 MOST_LISTED = 64  # more of a query's largest weights than this do not fit into registers
@@ -71,13 +70,13 @@ def forward(
     call: Call,
 ) -> Float[Tensor, "*batch n_q d_v"]:
     extent = extent_of(call.score, query, key)
-    query, key, shares, scale = prepared(query, key, call)
+    query, key, scale = prepared(query, key, call)
     parts: list[Tensor] = []
     spec = flatten((call.score, call.normalizer, call.mask), parts)
     seed = torch.zeros((), dtype=torch.int64, device=query.device) if call.seed is None else call.seed
     noisy = call.seed is not None
     return torch.ops.regard.triton(
-        query, key, value, shares, parts, spec, extent.batch, scale, float(call.dropout), seed, noisy
+        query, key, value, gate_of(call), parts, spec, extent.batch, scale, float(call.dropout), seed, noisy
     )[0]
 
 
@@ -95,30 +94,30 @@ def summary(query: Tensor, key: Tensor, call: Call, top: int, pool: int) -> Summ
     from regard.backends.triton.seen import summarized
 
     extent = extent_of(call.score, query, key)
-    query, key, shares, scale = prepared(query, key, call)
-    return summarized(Problem.of(query, key, key, shares, call, extent, scale), top, pool)
+    query, key, scale = prepared(query, key, call)
+    return summarized(Problem.of(query, key, key, gate_of(call), call, extent, scale), top, pool)
 
 
-def prepared(query: Tensor, key: Tensor, call: Call) -> tuple[Tensor, Tensor, list[Tensor], float]:
-    """(queries, keys, shares of a gate, scale) as the kernels take them: what is done once per token, under ordinary
-    autograd. Dot products stay in the type of the call, tanh sums need float32."""
+def gate_of(call: Call) -> list[Tensor]:
+    """The parameter of a Gated score: each token's share of its gate is the kernels' own work."""
+    content = content_of(call.score)
+    return [content.gate] if isinstance(content, Gated) else []
+
+
+def prepared(query: Tensor, key: Tensor, call: Call) -> tuple[Tensor, Tensor, float]:
+    """(queries, keys, scale) as the kernels take them: what is done once per token, under ordinary autograd. Dot
+    products stay in the type of the call, tanh sums need float32."""
     content = content_of(call.score)
     if isinstance(content, ScaledDot):
-        return query, key, [], content.factor(key.shape[-1])
+        return query, key, content.factor(key.shape[-1])
     if isinstance(content, Bilinear):
         dtype = torch.float32 if query.dtype == torch.float16 else query.dtype  # q W may leave float16's range
-        return content.project(query, key)[0].to(dtype), key.to(dtype), [], 1.0
+        return content.project(query, key)[0].to(dtype), key.to(dtype), 1.0
     if isinstance(content, TanhSum):
-        return *content.project(query, key), [], 1.0
-    if isinstance(content, Gated):
-        shares = [
-            _apply(wide(query), content.gate[..., : content.d_q, :])[..., 0],
-            _apply(wide(key), content.gate[..., content.d_q :, :])[..., 0],
-        ]
-        return query, key, shares, 1.0
+        return *content.project(query, key), 1.0
     if isinstance(content, Gaussian):
         if query.dtype == torch.float32:  # gradients are differences of sums: taken near 0 they lose no digits
             center = key.detach().mean(-2, keepdim=True)
             query, key = query - center, key - center
-        return query, key, [], 1 / content.sigma**2
-    return query, key, [], 1.0
+        return query, key, 1 / content.sigma**2
+    return query, key, 1.0

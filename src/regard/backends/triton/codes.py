@@ -22,4 +22,5 @@ END, ALIBI, RELATIVE, DENSE, CAP = range(5)  # what is done to a score after its
     SHIFT,
     FIRST_HEAD,
 ) = range(15)  # masks
+WHOLE, HALF, BRAIN = range(3)  # how exact: float32, float16, bfloat16
 ALL, RANGE, LISTED = range(3)  # which blocks of keys a tile of rows visits: all, one run, those on a list

@@ -1,4 +1,5 @@
-"""Sizes of tiles, warps and pipeline stages: (BLOCK_M, BLOCK_N, warps, stages) by kernel.
+"""Sizes of tiles, warps and pipeline stages: (BLOCK_M, BLOCK_N, warps, stages) by kernel, and where more warps are
+worth a spilled register, the most registers of a thread.
 
 Where a line names several sizes, benchmarks/results/gpu_h200.md has their times; what is not in its list of tiles
 (float32, heads wider than 128, scores pair by pair other than the tanh sum) is a guess that fits the registers.
@@ -8,10 +9,12 @@ from __future__ import annotations
 
 from regard.backends.triton import codes
 
-OVERRIDE: dict[str, tuple[int, int, int, int]] = {}  # by kernel; for tests and for measuring
+Tiles = tuple[int, int, int, int] | tuple[int, int, int, int, int]
+
+OVERRIDE: dict[str, Tiles] = {}  # by kernel; for tests and for measuring
 
 
-def choose(kernel: str, score: int, normalizer: int, d: int, d_v: int, bytes_each: int) -> tuple[int, int, int, int]:
+def choose(kernel: str, score: int, normalizer: int, d: int, d_v: int, bytes_each: int) -> Tiles:
     if kernel in OVERRIDE:
         return OVERRIDE[kernel]
     width = max(d, d_v)
@@ -38,7 +41,7 @@ def choose(kernel: str, score: int, normalizer: int, d: int, d_v: int, bytes_eac
     return (32, 128, 4, 3) if score == codes.GATED or normalizer == codes.SPARSEMAX else (64, 64, 4, 3)
 
 
-def _pair_by_pair(kernel: str, score: int, width: int, bytes_each: int) -> tuple[int, int, int, int]:
+def _pair_by_pair(kernel: str, score: int, width: int, bytes_each: int) -> Tiles:
     if kernel == "tanh_queries":
         return (128, 32, 4, 2)  # a thread per query, its keys inside: 128 = threads
     if kernel == "tanh_keys":

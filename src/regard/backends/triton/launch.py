@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from regard.backends.triton import codes, configs
-from regard.backends.triton.kernels import additive, backward, forward, threshold
-from regard.backends.triton.plan import Lowering, Plan, block_map, two_axes
+from regard.backends.triton.kernels import additive, backward, forward, threshold, tokens
+from regard.backends.triton.plan import Lowering, Plan, block_map, content_of, two_axes
 from regard.core.formula import Call
 from regard.core.normalizers import Softmax
 from regard.core.shapes import Extent
@@ -27,7 +27,7 @@ class Problem:
     query: Tensor  # [outer, heads, n_q, d], and so on
     key: Tensor
     value: Tensor
-    shares: list[Tensor]  # of Gated: [outer, heads, n_q] and [outer, heads, n_k]
+    gate: list[Tensor]  # of Gated, its parameter
     call: Call
     extent: Extent
     scale: float
@@ -36,13 +36,12 @@ class Problem:
 
     @classmethod
     def of(
-        cls, query: Tensor, key: Tensor, value: Tensor, shares: list[Tensor], call: Call, extent: Extent, scale: float,
+        cls, query: Tensor, key: Tensor, value: Tensor, gate: list[Tensor], call: Call, extent: Extent, scale: float,
         positions: Tensor | None = None,
     ) -> Problem:  # fmt: skip
         q, k, v = (rowwise(two_axes(x, extent, 2)) for x in (query, key, value))
-        shares = [two_axes(x, extent, 1).contiguous() for x in shares]
         plan = Lowering(extent).plan(call.score, call.normalizer, call.mask)
-        problem = cls(q, k, v, shares, call, extent, scale, plan, positions)
+        problem = cls(q, k, v, gate, call, extent, scale, plan, positions)
         problem._prepare()
         return problem
 
@@ -52,7 +51,8 @@ class Problem:
         self.n_q, self.n_k = self.query.shape[2], self.key.shape[2]
         self.elements = self.outer * self.heads
         self.device = self.query.device
-        self.half = self.query.dtype in (torch.float16, torch.bfloat16)
+        self.exactness = {torch.float16: codes.HALF, torch.bfloat16: codes.BRAIN}.get(self.query.dtype, codes.WHOLE)
+        self.half = self.exactness != codes.WHOLE
         score = plan.score
         if score == codes.GAUSSIAN and not self.half:
             score = codes.DISTANCE
@@ -65,11 +65,14 @@ class Problem:
         self.keep = 1 / max(1 - self.call.dropout, 1e-38) if self.call.dropout > 0 else 1.0
         nothing = (self.query, 0, 0, 0)
         self.a, self.c, self.q_units, self.k_units = nothing, nothing, nothing, nothing
+        self.gates = (nothing[:3], nothing[:3])
         self.tanh_v = (self.query, self.query, self.query, 0, 0)
         if score == codes.GATED:
-            self.a, self.c = (strided(x) for x in self.shares)
+            factor = 0.5 if self.exactness == codes.BRAIN else -LOG2E  # as `gate` takes its sum
+            self.gates = gates(self.gate[0], self.query.shape[-1])
+            self.a, self.c = (share(x, g, factor) for x, g in zip((self.query, self.key), self.gates, strict=True))
         elif score == codes.GAUSSIAN:
-            self.a, self.c = (strided(-0.5 * x.float().square().sum(-1)) for x in (self.query, self.key))
+            self.a, self.c = (share(x, None, -0.5) for x in (self.query, self.key))
         elif score >= codes.TANH:
             self._units()
         sink = self.call.normalizer.sink if isinstance(self.call.normalizer, Softmax) else None
@@ -83,19 +86,18 @@ class Problem:
     def _units(self) -> None:
         """Hidden-major copies; for the tanh sum their exponentials, and what the kernels need of v."""
         tanh = self.score == codes.TANH
-        self.q_units, self.k_units = (strided(hidden_major(x, tanh)) for x in (self.query, self.key))
+        limits = torch.zeros(2, dtype=torch.int32, device=self.device)
+        self.q_units = strided(hidden_major(self.query, tanh, limits[:1]))
+        self.k_units = strided(hidden_major(self.key, tanh, limits[1:]))
         if tanh:
             v = parameter_v(self.call).float()
-            width = v.shape[-1]
-            minus = torch.zeros(*v.shape[:-1], width + width % 2, dtype=torch.float32, device=self.device)
-            minus[..., :width] = -2 * v
-            per_head = int(v.ndim > 1)
-            limits = torch.stack([self.query.abs().amax(), self.key.abs().amax()]).float()
-            self.tanh_v = (minus, v.sum(-1), limits, minus.shape[-1] * per_head, per_head)
+            minus = nn.functional.pad(-2 * v, (0, v.shape[-1] % 2))
+            per_head = int(v.ndim > 1 and len(v) > 1)
+            self.tanh_v = (minus, v.sum(-1), limits.view(torch.float32), minus.shape[-1] * per_head, per_head)
 
     # What a launch needs.
 
-    def sizes(self, kernel: str) -> tuple[int, int, int, int]:
+    def sizes(self, kernel: str) -> configs.Tiles:
         d, d_v = self.query.shape[-1], self.value.shape[-1]
         each = (self.value if self.score >= codes.TANH else self.query).element_size()  # of what is multiplied
         return configs.choose(kernel, self.score, self.plan.normalizer, power_of_2(d), power_of_2(d_v), each)
@@ -117,7 +119,7 @@ class Problem:
         return {
             "SCORE": self.score, "MODS": plan.mods, "PRE": self.pre_needed, "NORM": plan.normalizer, "TREE": plan.tree,
             "WALK": walk, "BAND": at, "LEFT": left, "RIGHT": right, "WIDTH": d, "BLOCK_D": power_of_2(d),
-            "WIDTH_V": d_v, "BLOCK_V": power_of_2(d_v), "BLOCK_M": block_m, "BLOCK_N": block_n, "FAST": self.half,
+            "WIDTH_V": d_v, "BLOCK_V": power_of_2(d_v), "BLOCK_M": block_m, "BLOCK_N": block_n, "FAST": self.exactness,
             "PRECISION": self.precision(), "UNROLL": 2,
         }  # fmt: skip
 
@@ -129,6 +131,10 @@ class Problem:
     def wide(self) -> bool:
         """Weights without a bound do not fit into float16."""
         return self.query.dtype == torch.float16 and self.plan.normalizer in (codes.RELU, codes.IDENTITY)
+
+    def split(self, rows: int, columns: int) -> tuple[int, int]:
+        """The tile, if a loop over units can give each thread a small tile of it."""
+        return (rows, columns) if self.score == codes.TANH and rows % 8 == 0 and columns % 16 == 0 else (0, 0)
 
     def log_factor(self) -> float:
         return self.factor * LOG2E if self.plan.normalizer == codes.SOFTMAX else self.factor
@@ -146,18 +152,45 @@ def power_of_2(d: int) -> int:
     return max(16, 1 << (d - 1).bit_length())
 
 
-def hidden_major(x: Tensor, exponential: bool) -> Tensor:
+TOKENS = 64  # that a program of kernels/tokens.py takes
+
+
+Numbers = tuple[Tensor, int, int]  # of a gate, with the distance of heads and of numbers
+
+
+def share(x: Tensor, gate: Numbers | None, factor: float) -> tuple[Tensor, int, int, int]:
+    """factor · x·gate of every token, or factor · x·x: [outer, heads, n] with its strides."""
+    outer, heads, n, d = x.shape
+    out = torch.empty(outer, heads, n, dtype=torch.float32, device=x.device)
+    sizes = {"WIDTH": d, "BLOCK_D": power_of_2(d), "BLOCK": TOKENS}
+    start(
+        tokens.shares, grid(n, TOKENS, outer * heads), strided(x), gate or (x, 0, 0), out, n, heads, factor,
+        SQUARED=gate is None, **sizes,
+    )  # fmt: skip
+    return strided(out)
+
+
+def gates(gate: Tensor, d: int) -> tuple[Numbers, Numbers]:
+    """A gate's numbers for queries and for keys."""
+    gate = gate.detach()[..., 0]
+    distances = gate.stride(0) if gate.ndim > 1 and len(gate) > 1 else 0, gate.stride(-1)
+    return (gate[..., :d], *distances), (gate[..., d:], *distances)
+
+
+def hidden_major(x: Tensor, exponential: bool, limit: Tensor) -> Tensor:
     """[outer, heads, units, n], more of both than there are, so that a kernel may read past the end."""
-    *lead, n, d = x.shape
-    out = torch.ones(*lead, d + d % 2, -(-n // 256) * 256, dtype=torch.float32, device=x.device)
-    wide = x.detach().float().mT
-    out[..., :d, :n] = torch.exp(2 * wide) if exponential else wide
+    outer, heads, n, d = x.shape
+    rows, length = d + d % 2, -(-n // 256) * 256
+    out = torch.empty(outer, heads, rows, length, dtype=torch.float32, device=x.device)
+    sizes = {"WIDTH": d, "BLOCK_D": power_of_2(d), "BLOCK": TOKENS}
+    start(
+        tokens.hidden_major, grid(length, TOKENS, outer * heads), strided(x), out, limit, n, rows, length, heads,
+        EXPONENTIAL=exponential, **sizes,
+    )  # fmt: skip
     return out
 
 
 def parameter_v(call: Call) -> Tensor:
-    from regard.backends.triton.plan import content_of
-
     v: Any = content_of(call.score).v
     return v.detach()
 
@@ -170,6 +203,13 @@ def grid(n: int, block: int, elements: int) -> tuple[int]:
     return (tiles_of(n, block) * elements,)
 
 
+def launching(tiles: configs.Tiles) -> tuple[int, int, dict[str, int]]:
+    """(queries, keys) of a tile, and how the program that works on it is compiled."""
+    m, n, warps, stages, *registers = tiles
+    options = {"num_warps": warps, "num_stages": stages}
+    return m, n, options | ({"maxnreg": registers[0]} if registers else {})
+
+
 def start(kernel: Any, programs: tuple[int], *arguments: Any, **constants: Any) -> None:
     """Every launch passes through here."""
     kernel[programs](*arguments, **constants)
@@ -180,7 +220,7 @@ def statistic(p: Problem) -> Tensor:
     norm = p.plan.normalizer
     stat = torch.empty(p.elements, p.n_q, dtype=torch.float32, device=p.device)
     if norm >= codes.SPARSEMAX:
-        m, n, warps, stages = p.sizes("threshold")
+        m, n, options = launching(p.sizes("threshold"))
         alpha = 2.0 if norm == codes.SPARSEMAX else p.plan.floats[0]
         constants = p.constants(m, n)
         constants = {k: v for k, v in constants.items() if k not in ("WIDTH_V", "BLOCK_V")}
@@ -189,7 +229,7 @@ def statistic(p: Problem) -> Tensor:
             strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat,
             p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors, p.plan.ints,
             p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.factor * (alpha - 1), PASSES[norm],
-            GATHERED=p.positions is not None, **constants, num_warps=warps, num_stages=stages,
+            GATHERED=p.positions is not None, **constants, **options,
         )  # fmt: skip
     return stat
 
@@ -197,7 +237,7 @@ def statistic(p: Problem) -> Tensor:
 def attend(p: Problem, values: bool = True) -> tuple[Tensor, Tensor]:
     """(output [outer, heads, n_q, d_v], statistic); without values only the statistic counts."""
     stat = statistic(p)
-    m, n, warps, stages = p.sizes("forward")
+    m, n, options = launching(p.sizes("forward"))
     shape = (p.outer, p.heads, p.n_q, p.value.shape[-1]) if values else (1, 1, 1, 1)
     out = torch.empty(shape, dtype=p.value.dtype, device=p.device)
     if not values and p.plan.normalizer != codes.SOFTMAX:
@@ -208,8 +248,8 @@ def attend(p: Problem, values: bool = True) -> tuple[Tensor, Tensor]:
         stat, p.sink, p.seed, p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors,
         p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.keep * p.linear, p.call.dropout,
         HAS_SINK=p.has_sink, DROPOUT=p.dropout, VALUES=values, GATHERED=p.positions is not None, WIDE=p.wide,
-        SPLIT=m if p.score == codes.TANH and m % 8 == 0 and n % 16 == 0 else 0,
-        **p.constants(m, n), num_warps=warps, num_stages=stages,
+        SPLIT=p.split(m, n),
+        **p.constants(m, n), **options,
     )  # fmt: skip
     return out, stat
 
@@ -219,8 +259,8 @@ class Gradients:
     query: Tensor
     key: Tensor
     value: Tensor
-    shares: list[Tensor]
     v: Tensor | None
+    gate: Tensor | None
     sink: Tensor | None
 
 
@@ -230,8 +270,7 @@ def gradients(p: Problem, grad: Tensor, out: Tensor, stat: Tensor) -> Gradients:
     grad = rowwise(grad)
     if p.plan.normalizer >= codes.SPARSEMAX:
         _queries(p, grad, out, stat, delta, what=1)
-    v = None
-    shares: list[Tensor] = []
+    v = gate = None
     if p.score == codes.TANH:
         dq, v = _tanh_queries(p, grad, out, stat, delta)
         dk, dv = _tanh_keys(p, grad, stat, delta)
@@ -243,47 +282,53 @@ def gradients(p: Problem, grad: Tensor, out: Tensor, stat: Tensor) -> Gradients:
     else:
         dq, da = _queries(p, grad, out, stat, delta, what=0)
         dk, dv, dc = _keys(p, grad, stat, delta)
-        shares = [da, dc] if p.score == codes.GATED else []
+        if p.score == codes.GATED:
+            gate = torch.cat([_of_gate(x, share) for x, share in ((p.query, da), (p.key, dc))], -1)
     sink = None
     if p.has_sink:
         # The sink has weight exp(sink - lse) and no value: its gradient is -weight · δ.
         weight = torch.exp2(p.sink[0][..., 0, 0, None] * LOG2E - stat.reshape(p.outer, p.heads, p.n_q))
         sink = -(weight * delta.reshape(p.outer, p.heads, p.n_q)).sum(-1)
-    return Gradients(dq, dk, dv, shares, v, sink)
+    return Gradients(dq, dk, dv, v, gate, sink)
+
+
+def _of_gate(x: Tensor, share: Tensor) -> Tensor:
+    """Σ share · x over tokens: [heads, d]."""
+    return (share[..., None, :] @ x.float())[..., 0, :].sum(0)
 
 
 def _queries(p: Problem, grad: Tensor, out: Tensor, stat: Tensor, delta: Tensor, what: int) -> tuple[Tensor, Tensor]:
-    m, n, warps, stages = p.sizes("backward_queries")
+    m, n, options = launching(p.sizes("backward_queries"))
     dq = torch.empty(p.query.shape if what == 0 else (1, 1, 1, 1), dtype=p.query.dtype, device=p.device)
     da = torch.empty(p.outer, p.heads, p.n_q, dtype=torch.float32, device=p.device) if p.score == codes.GATED else delta
     start(
         backward.backward_queries, grid(p.n_q, m, p.elements),
-        strided(p.query), strided(p.key), strided(p.value), p.a, p.c, p.q_units, p.k_units, p.tanh_v, strided(out),
+        strided(p.query), strided(p.key), strided(p.value), p.a, p.c, p.gates[0], p.q_units, p.k_units, p.tanh_v, strided(out),
         strided(grad), stat, delta, strided(dq), da, p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints,
         p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.scale, p.call.dropout, p.keep,
-        DROPOUT=p.dropout, CAPPED=p.plan.capped, WHAT=what, **p.constants(m, n), num_warps=warps, num_stages=stages,
+        DROPOUT=p.dropout, CAPPED=p.plan.capped, WHAT=what, **p.constants(m, n), **options,
     )  # fmt: skip
     return dq, da
 
 
 def _keys(p: Problem, grad: Tensor, stat: Tensor, delta: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    m, n, warps, stages = p.sizes("backward_keys")
+    m, n, options = launching(p.sizes("backward_keys"))
     dk, dv = (torch.empty(x.shape, dtype=x.dtype, device=p.device) for x in (p.key, p.value))
     dc = torch.empty(p.outer, p.heads, p.n_k, dtype=torch.float32, device=p.device) if p.score == codes.GATED else delta
     start(
         backward.backward_keys, grid(p.n_k, n, p.elements),
-        strided(p.query), strided(p.key), strided(p.value), p.a, p.c, p.q_units, p.k_units, p.tanh_v, strided(grad),
+        strided(p.query), strided(p.key), strided(p.value), p.a, p.c, p.gates[1], p.q_units, p.k_units, p.tanh_v, strided(grad),
         stat, delta, strided(dk), strided(dv), dc, p.seed, p.map(m, n, True), p.plan.tensors, p.plan.ints,
         p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.scale, p.call.dropout, p.keep,
         p.keep * p.linear, DROPOUT=p.dropout, CAPPED=p.plan.capped, WIDE=p.wide, **p.constants(m, n),
-        num_warps=warps, num_stages=stages,
+        **options,
     )  # fmt: skip
     return dk, dv, dc
 
 
 def _tanh_queries(p: Problem, grad: Tensor, out: Tensor, stat: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
     """Gradients of queries and of v [heads, units]."""
-    m, n, warps, stages = p.sizes("tanh_queries")
+    m, n, options = launching(p.sizes("tanh_queries"))
     units, n_q = p.query.shape[-1], p.n_q
     curved = p.q_units[0].new_zeros(p.elements, *p.q_units[0].shape[2:])
     plain = torch.zeros_like(curved)
@@ -295,7 +340,7 @@ def _tanh_queries(p: Problem, grad: Tensor, out: Tensor, stat: Tensor, delta: Te
         strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(out), strided(grad),
         stat, delta, strided(curved), plain, total, tile_space(p.n_q, m, m * n, p), p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints,
         p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.call.dropout, p.keep,
-        DROPOUT=p.dropout, CAPPED=p.plan.capped, WITH_V=True, **constants, num_warps=warps, num_stages=stages,
+        DROPOUT=p.dropout, CAPPED=p.plan.capped, WITH_V=True, SPLIT=p.split(n, m), **constants, **options,
     )  # fmt: skip
     dv = total.sum(-1, keepdim=True) - 2 * plain[:, :units, :n_q].sum(-1)  # Σ dS tanh = Σ dS - 2 Σ dS r
     return _of_units(curved, p.query, p), p.scale * dv.reshape(p.outer, p.heads, units).sum(0)
@@ -315,7 +360,7 @@ def _of_units(curved: Tensor, like: Tensor, p: Problem) -> Tensor:
 
 
 def _tanh_keys(p: Problem, grad: Tensor, stat: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
-    m, n, warps, stages = p.sizes("tanh_keys")
+    m, n, options = launching(p.sizes("tanh_keys"))
     curved = p.k_units[0].new_zeros(p.elements, *p.k_units[0].shape[2:])
     dv = torch.empty(p.value.shape, dtype=p.value.dtype, device=p.device)
     constants = p.constants(m, n)
@@ -325,6 +370,6 @@ def _tanh_keys(p: Problem, grad: Tensor, stat: Tensor, delta: Tensor) -> tuple[T
         strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(grad), stat, delta,
         strided(curved), strided(dv), tile_space(p.n_k, n, m * n, p), p.seed, p.map(m, n, True), p.plan.tensors, p.plan.ints, p.plan.floats,
         p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.call.dropout, p.keep, p.keep * p.linear,
-        DROPOUT=p.dropout, CAPPED=p.plan.capped, WIDE=p.wide, **constants, num_warps=warps, num_stages=stages,
+        DROPOUT=p.dropout, CAPPED=p.plan.capped, WIDE=p.wide, SPLIT=p.split(m, n), **constants, **options,
     )  # fmt: skip
     return _of_units(curved, p.key, p), dv

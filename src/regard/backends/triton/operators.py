@@ -16,7 +16,7 @@ from regard.core.shapes import BackendError, Extent
 
 _library = torch.library.Library("regard", "FRAGMENT")
 _ARGUMENTS = (
-    "Tensor query, Tensor key, Tensor value, Tensor[] shares, Tensor[] parts, str spec, SymInt[] batch, float scale, "
+    "Tensor query, Tensor key, Tensor value, Tensor[] gate, Tensor[] parts, str spec, SymInt[] batch, float scale, "
     "float dropout, Tensor seed, bool noisy"
 )
 _library.define(f"triton({_ARGUMENTS}) -> (Tensor, Tensor)")
@@ -28,33 +28,33 @@ def call_of(spec: str, parts: list[Tensor], dropout: float, seed: Tensor, noisy:
     return Call(score, normalizer, mask, dropout, seed if noisy else None)
 
 
-def _forward(query, key, value, shares, parts, spec, batch, scale, dropout, seed, noisy):
+def _forward(query, key, value, gate, parts, spec, batch, scale, dropout, seed, noisy):
     from regard.backends.triton.launch import Problem, attend
 
     extent = Extent(tuple(batch), query.shape[-2], key.shape[-2], query.device)
-    problem = Problem.of(query, key, value, shares, call_of(spec, parts, dropout, seed, noisy), extent, scale)
+    problem = Problem.of(query, key, value, gate, call_of(spec, parts, dropout, seed, noisy), extent, scale)
     out, stat = attend(problem)
     return out.reshape(*extent.batch, *out.shape[-2:]), stat.reshape(*extent.batch, extent.n_q)
 
 
-def _backward(grad, out, stat, query, key, value, shares, parts, spec, batch, scale, dropout, seed, noisy, wanted):
-    """Gradients of query, key, value, shares and parts, as far as they are wanted (empty tensors for the others)."""
+def _backward(grad, out, stat, query, key, value, gate, parts, spec, batch, scale, dropout, seed, noisy, wanted):
+    """Gradients of query, key, value, gate and parts, as far as they are wanted (empty tensors for the others)."""
     from regard.backends.triton import launch
     from regard.backends.triton.plan import two_axes
 
-    inputs = [query, key, value, *shares, *parts]
+    inputs = [query, key, value, *gate, *parts]
     extent = Extent(tuple(batch), query.shape[-2], key.shape[-2], query.device)
     call = call_of(spec, parts, dropout, seed, noisy)
-    problem = launch.Problem.of(query, key, value, shares, call, extent, scale)
+    problem = launch.Problem.of(query, key, value, gate, call, extent, scale)
     grad, out = (two_axes(x, extent, 2) for x in (grad, out))
     stat = stat.reshape(problem.elements, extent.n_q)
     found = launch.gradients(problem, grad, out, stat)
     result: list[Tensor] = []
-    for x, g, want in zip(
-        inputs[: 3 + len(shares)], [found.query, found.key, found.value, *found.shares], wanted, strict=False
-    ):
+    for x, g, want in zip(inputs[:3], [found.query, found.key, found.value], wanted[:3], strict=True):
         result.append(_summed(g.reshape(*extent.batch, *g.shape[2:]), x) if want else x.new_empty(0))
-    for part, want in zip(parts, wanted[3 + len(shares) :], strict=True):
+    for x, want in zip(gate, wanted[3 : 3 + len(gate)], strict=True):
+        result.append(_summed(found.gate[..., None], x) if want else x.new_empty(0))
+    for part, want in zip(parts, wanted[3 + len(gate) :], strict=True):
         result.append(_of_part(part, call, found) if want else part.new_empty(0))
     return result
 
@@ -68,7 +68,7 @@ def _of_part(part: Tensor, call: Call, found: Any) -> Tensor:
 
     content = content_of(call.score)
     if isinstance(content, TanhSum) and content.v is part:
-        return (found.v if part.ndim > 1 else found.v.sum(0)).to(part.dtype)
+        return _summed(found.v, part)
     raise BackendError("triton: no gradient for this parameter; use backend='chunked'")
 
 
@@ -90,35 +90,35 @@ class _Last(torch.autograd.Function):
 
 
 def _save(ctx: Any, inputs: tuple, output: tuple) -> None:
-    query, key, value, shares, parts, spec, batch, scale, dropout, seed, noisy = inputs
+    query, key, value, gate, parts, spec, batch, scale, dropout, seed, noisy = inputs
     out, stat = output
     ctx.mark_non_differentiable(stat)
-    ctx.save_for_backward(out, stat, query, key, value, seed, *shares, *parts)
-    ctx.shares, ctx.spec, ctx.batch, ctx.scale, ctx.dropout, ctx.noisy = len(shares), spec, batch, scale, dropout, noisy
+    ctx.save_for_backward(out, stat, query, key, value, seed, *gate, *parts)
+    ctx.gates, ctx.spec, ctx.batch, ctx.scale, ctx.dropout, ctx.noisy = len(gate), spec, batch, scale, dropout, noisy
 
 
 def _autograd(ctx: Any, grad: Tensor, _: Tensor) -> tuple:
     out, stat, query, key, value, seed, *rest = ctx.saved_tensors
-    shares, parts = rest[: ctx.shares], rest[ctx.shares :]
+    gate, parts = rest[: ctx.gates], rest[ctx.gates :]
     needs = ctx.needs_input_grad
     wanted = [*needs[:3], *needs[3], *needs[4]]
-    arguments = (query, key, value, shares, parts, ctx.spec, ctx.batch, ctx.scale, ctx.dropout, seed, ctx.noisy)
+    arguments = (query, key, value, gate, parts, ctx.spec, ctx.batch, ctx.scale, ctx.dropout, seed, ctx.noisy)
     grads = torch.ops.regard.triton_backward(grad, out, stat, *arguments, wanted)
     if torch.is_grad_enabled():  # under create_graph: what is asked for next is a second derivative
-        grads = [_Last.apply(g, grad, query, key, value, *shares, *parts) for g in grads]
+        grads = [_Last.apply(g, grad, query, key, value, *gate, *parts) for g in grads]
     grads = [g if want else None for g, want in zip(grads, wanted, strict=True)]
     # An empty list of whole numbers is taken for a list of tensors, whose gradient must be a list.
     batch = None if ctx.batch else []
-    return *grads[:3], grads[3 : 3 + ctx.shares], grads[3 + ctx.shares :], None, batch, None, None, None, None
+    return *grads[:3], grads[3 : 3 + ctx.gates], grads[3 + ctx.gates :], None, batch, None, None, None, None
 
 
-def _fake(query, key, value, shares, parts, spec, batch, scale, dropout, seed, noisy):
+def _fake(query, key, value, gate, parts, spec, batch, scale, dropout, seed, noisy):
     out = value.new_empty(*batch, query.shape[-2], value.shape[-1])
     return out, query.new_empty(*batch, query.shape[-2], dtype=torch.float32)
 
 
-def _fake_backward(grad, out, stat, query, key, value, shares, parts, spec, batch, scale, dropout, seed, noisy, wanted):
-    inputs = [query, key, value, *shares, *parts]
+def _fake_backward(grad, out, stat, query, key, value, gate, parts, spec, batch, scale, dropout, seed, noisy, wanted):
+    inputs = [query, key, value, *gate, *parts]
     return [
         torch.empty(x.shape, dtype=x.dtype, device=x.device) if want else x.new_empty(0)
         for x, want in zip(inputs, wanted, strict=True)

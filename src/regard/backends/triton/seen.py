@@ -11,7 +11,7 @@ from torch import Tensor
 
 from regard.backends.triton import codes
 from regard.backends.triton.kernels import statistics
-from regard.backends.triton.launch import Problem, grid, start, statistic, strided, tiles_of
+from regard.backends.triton.launch import Problem, grid, launching, start, statistic, strided, tiles_of
 from regard.backends.triton.plan import two_axes
 from regard.core.formula import Call
 from regard.core.listed import Dense
@@ -53,21 +53,21 @@ def _constants(p: Problem, block_m: int, block_n: int, without: tuple[str, ...] 
 def _rows(p: Problem) -> tuple[Tensor, Tensor]:
     stat = statistic(p)
     entropy = torch.empty(p.elements, p.n_q, dtype=torch.float32, device=p.device)
-    m, n, warps, stages = p.sizes("forward")
+    m, n, options = launching(p.sizes("forward"))
     start(
         statistics.row_statistics, grid(p.n_q, m, p.elements),
         strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat, entropy, p.sink, p.seed,
         p.map(m, n, False), p.plan.tensors, p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(),
         p.call.dropout, HAS_SINK=p.has_sink, DROPOUT=p.dropout,
-        SPLIT=m if p.score == codes.TANH and m % 8 == 0 and n % 16 == 0 else 0, **_constants(p, m, n),
-        num_warps=warps, num_stages=stages,
+        SPLIT=p.split(m, n), **_constants(p, m, n),
+        **options,
     )  # fmt: skip
     return stat, entropy
 
 
 def _columns(p: Problem, stat: Tensor, cells: int) -> Tensor:
     """[elements, cells, n_k]: the weights that a key receives, summed over the queries of a cell."""
-    m, n, warps, stages = p.sizes("column_sums")
+    m, n, options = launching(p.sizes("column_sums"))
     sums = torch.empty(p.elements, cells, p.n_k, dtype=torch.float32, device=p.device)
     tiles = tiles_of(p.n_k, n)
     edges = -(torch.arange(cells + 1, device=p.device) * p.n_q).neg().div(cells, rounding_mode="floor")  # as cells_of
@@ -77,7 +77,7 @@ def _columns(p: Problem, stat: Tensor, cells: int) -> Tensor:
         strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat, sums,
         _kinds(p.call, p.extent, edges, n), edges.to(torch.int32), p.seed, p.plan.tensors, p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads,
         cells, per, p.pre, p.log_factor(), p.call.dropout, DROPOUT=p.dropout,
-        **_constants(p, m, n, ("WALK", "BAND", "LEFT", "RIGHT")), num_warps=warps, num_stages=stages,
+        **_constants(p, m, n, ("WALK", "BAND", "LEFT", "RIGHT")), **options,
     )  # fmt: skip
     return sums
 
@@ -110,14 +110,14 @@ def _top(p: Problem, stat: Tensor, top: int) -> tuple[Tensor, Tensor]:
     if top == 0:
         empty = torch.empty(p.elements, p.n_q, 0, device=p.device)
         return empty, empty.long()
-    m, n, warps, stages = p.sizes("top_weights")
+    m, n, options = launching(p.sizes("top_weights"))
     best = torch.empty(p.elements, p.n_q, top, dtype=torch.int64, device=p.device)
     start(
         statistics.top_weights, grid(p.n_q, m, p.elements),
         strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat, best, p.seed,
         p.map(m, n, False), p.plan.tensors, p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(),
         p.call.dropout, DROPOUT=p.dropout, MOST=top, SLOTS=1 << (top - 1).bit_length(), **_constants(p, m, n),
-        num_warps=warps, num_stages=stages,
+        **options,
     )  # fmt: skip
     best = best.sort(-1, descending=True).values
     size = (best >> 32).int().view(torch.float32)

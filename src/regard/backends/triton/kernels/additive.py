@@ -13,9 +13,10 @@ import triton
 import triton.language as tl
 
 from regard.backends.triton import codes
-from regard.backends.triton.kernels.backward import phases, score_gradient
-from regard.backends.triton.kernels.device import LISTED, SOFTMAX, lead, reciprocal, runs, tanh, tile_of, weights
-from regard.backends.triton.kernels.forward import exists, rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.backward import score_gradient
+from regard.backends.triton.kernels.device import SOFTMAX, exists, lead, reciprocal, tanh, tile_of, weights
+from regard.backends.triton.kernels.forward import rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.walk import block_at, steps, walk
 
 SPARSEMAX = tl.constexpr(codes.SPARSEMAX)
 
@@ -77,12 +78,12 @@ def unit_sums(
 
 @triton.jit
 def tanh_query_step(
-    dsum, block, CURVED, PLAIN, unit_stride, SPACE, grad, stat, delta, V, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor,
+    dsum, block, CURVED, PLAIN, unit_stride, SPACE, grad, stat, delta, V, q_units, k_units, tanh_v, first, i, at_i, n_q, n_k, pre, factor,
     dropout, keep, SEED, element, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WIDTH: tl.constexpr, WITH_V: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
-    UNROLL: tl.constexpr,
+    UNROLL: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
     start = block * BLOCK_N
     offs = tl.arange(0, BLOCK_N)
@@ -93,13 +94,13 @@ def tanh_query_step(
     value = tile_of(V[0], V[1], start, offs, tl.arange(0, BLOCK_V), n_k, WIDTH_V, BLOCK_V, CHECK)
     u, s, slope = score_tile(
         0.0, 0.0, 0.0, 0.0, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, True, FAST, PRECISION, UNROLL,
+        SCORE, MODS, PRE, WIDTH, True, FAST, PRECISION, UNROLL, first, start, SPLIT,
     )  # fmt: skip
     dp = tl.dot(value, tl.trans(grad), input_precision=PRECISION)
     ok = True
     p = weights(s, stat, factor, floats, NORM, FAST)
     if CHECK:
-        ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
+        ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
         p = tl.where(ok, p, 0.0)
     ds, noisy = score_gradient(
         s, p, dp, delta, ok, slope, SEED, element, at_i, at_j, dropout, keep, floats, NORM, DROPOUT, CHECK, CAPPED
@@ -119,6 +120,7 @@ def tanh_queries(
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
     CAPPED: tl.constexpr, WIDTH: tl.constexpr, WITH_V: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
+    SPLIT: tl.constexpr,
 ):  # fmt: skip
     """Sums for the gradients of queries and of v."""
     tiles = tl.cdiv(n_q, BLOCK_M)
@@ -151,30 +153,19 @@ def tanh_queries(
     curved, plain = CURVED[0] + places, PLAIN + places
     dsum = tl.zeros([BLOCK_M], dtype=tl.float32)
 
-    listed = MAP[0]
-    if WALK == LISTED:
-        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
-        listed = lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
-        lo, full_lo = 0, tl.load(place)
-        full_hi = full_lo + tl.load(place + 1)
-        hi = full_hi
-    else:
-        lo, full_lo, full_hi, hi = runs(
-            first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
-        )
-    for phase in tl.static_range(3):
-        begin, end = phases(phase, lo, full_lo, full_hi, hi)
-        if phase == 1 or (phase == 0 and (WALK == LISTED or LEFT)) or (phase == 2 and WALK != LISTED):
-            for t in range(begin, end):
-                block = t
-                if WALK == LISTED:
-                    block = tl.load(listed + t)
-                dsum = tanh_query_step(
-                    dsum, block, curved, plain, CURVED[2], space, grad, stat, delta, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
-                    pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, WITH_V, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, DROPOUT, phase != 1,
-                    CAPPED, FAST, PRECISION, UNROLL,
-                )  # fmt: skip
+    path = walk(
+        MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
+    )
+    for phase in tl.static_range(2):
+        begin, end = steps(path, phase)
+        for t in range(begin, end):
+            block = block_at(path, t, phase, WALK)
+            dsum = tanh_query_step(
+                dsum, block, curved, plain, CURVED[2], space, grad, stat, delta, values, q_units, k_units, tanh_v, first, i, at_i, n_q, n_k,
+                pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
+                SCORE, MODS, PRE, NORM, TREE, WIDTH, WITH_V, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, DROPOUT, phase == 0,
+                CAPPED, FAST, PRECISION, UNROLL, SPLIT,
+            )  # fmt: skip
 
     if WITH_V:
         tl.store(DSUM + here, dsum, mask=live)
@@ -182,12 +173,12 @@ def tanh_queries(
 
 @triton.jit
 def tanh_key_step(
-    dv, block, CURVED, unit_stride, SPACE, value, GRAD, STAT, DELTA, q_units, k_units, tanh_v, j, at_j, n_q, n_k, pre, factor,
+    dv, block, CURVED, unit_stride, SPACE, value, GRAD, STAT, DELTA, q_units, k_units, tanh_v, first, j, at_j, n_q, n_k, pre, factor,
     dropout, keep, SEED, element, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WIDTH: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
-    UNROLL: tl.constexpr, WIDE: tl.constexpr,
+    UNROLL: tl.constexpr, SPLIT: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     start = block * BLOCK_M
     offs = tl.arange(0, BLOCK_M)
@@ -203,12 +194,12 @@ def tanh_key_step(
         delta = tl.load(DELTA + start + offs, mask=live, other=0.0)[:, None]
     u, s, slope = score_tile(
         0.0, 0.0, 0.0, 0.0, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL,
+        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, start, first, SPLIT,
     )  # fmt: skip
     p = weights(s, stat, factor, floats, NORM, FAST)
     ok = True
     if CHECK:
-        ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
+        ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
         p = tl.where(ok, p, 0.0)
     dp = tl.dot(grad, tl.trans(value), input_precision=PRECISION)
     ds, noisy = score_gradient(
@@ -231,6 +222,7 @@ def tanh_keys(
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
     CAPPED: tl.constexpr, WIDTH: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
+    SPLIT: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
     """Sums for the gradients of keys, and the gradients of values."""
@@ -252,30 +244,19 @@ def tanh_keys(
     curved = CURVED[0] + element.to(tl.int64) * CURVED[1] + first + offs
     dv = tl.zeros([BLOCK_N, BLOCK_V], dtype=tl.float32)
 
-    listed = MAP[0]
-    if WALK == LISTED:
-        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
-        listed = lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
-        lo, full_lo = 0, tl.load(place)
-        full_hi = full_lo + tl.load(place + 1)
-        hi = full_hi
-    else:
-        lo, full_lo, full_hi, hi = runs(
-            first, tl.minimum(first + BLOCK_N, n_k) - 1, ints, n_q, BAND, LEFT, RIGHT, WALK, BLOCK_M, True
-        )
-    for phase in tl.static_range(3):
-        begin, end = phases(phase, lo, full_lo, full_hi, hi)
-        if phase == 1 or (phase == 0 and (WALK == LISTED or RIGHT)) or (phase == 2 and WALK != LISTED):
-            for t in range(begin, end):
-                block = t
-                if WALK == LISTED:
-                    block = tl.load(listed + t)
-                dv = tanh_key_step(
-                    dv, block, curved, CURVED[2], space, value, grads, stats, deltas, q_units, k_units, tanh_v, j, at_j, n_q, n_k,
-                    pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, DROPOUT, phase != 1,
-                    CAPPED, FAST, PRECISION, UNROLL, WIDE,
-                )  # fmt: skip
+    path = walk(
+        MAP, tile, b, h, first, tl.minimum(first + BLOCK_N, n_k) - 1, ints, n_q, BAND, LEFT, RIGHT, WALK, BLOCK_M, True
+    )
+    for phase in tl.static_range(2):
+        begin, end = steps(path, phase)
+        for t in range(begin, end):
+            block = block_at(path, t, phase, WALK)
+            dv = tanh_key_step(
+                dv, block, curved, CURVED[2], space, value, grads, stats, deltas, q_units, k_units, tanh_v, first, j, at_j, n_q, n_k,
+                pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
+                SCORE, MODS, PRE, NORM, TREE, WIDTH, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, DROPOUT, phase == 0,
+                CAPPED, FAST, PRECISION, UNROLL, SPLIT, WIDE,
+            )  # fmt: skip
 
     cols = tl.arange(0, BLOCK_V)
     places = lead(DV[0], DV, 1, b, h) + first.to(tl.int64) * DV[3] + offs[:, None] * DV[3] + cols[None, :]

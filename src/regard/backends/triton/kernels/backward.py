@@ -16,35 +16,24 @@ import triton.language as tl
 
 from regard.backends.triton import codes
 from regard.backends.triton.kernels.device import (
-    LISTED,
-    LOG2E,
     SOFTMAX,
+    exists,
+    gate,
     kept,
     lead,
-    runs,
-    sigmoid,
     slopes,
     tile_of,
     weights,
 )
-from regard.backends.triton.kernels.forward import exists, rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.forward import rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.walk import block_at, steps, walk
 
 GATED = tl.constexpr(codes.GATED)
 GAUSSIAN = tl.constexpr(codes.GAUSSIAN)
 TANH = tl.constexpr(codes.TANH)
+IDENTITY = tl.constexpr(codes.IDENTITY)
 DISTANCE = tl.constexpr(codes.DISTANCE)
 SPARSEMAX = tl.constexpr(codes.SPARSEMAX)
-
-
-@triton.jit
-def phases(phase: tl.constexpr, lo, full_lo, full_hi, hi):
-    """Partial blocks before the full ones, the full ones, partial ones after."""
-    if phase == 0:
-        return lo, full_lo
-    elif phase == 1:
-        return full_lo, full_hi
-    else:
-        return full_hi, hi
 
 
 @triton.jit
@@ -65,9 +54,17 @@ def score_gradient(
         ds = ds * dp
     if CAPPED:
         ds = ds * slope
-    if CHECK:
+    if CHECK and NORM == IDENTITY:
         ds = tl.where(ok, ds, 0.0)
+    elif CHECK:  # where there is no pair, p is 0 already: asking it is cheaper than to keep `ok`
+        ds = tl.where(p > 0, ds, 0.0)
     return ds, noisy
+
+
+@triton.jit
+def numbers_of(G, h, cols, WIDTH: tl.constexpr):
+    """One side's numbers of a gate."""
+    return tl.load(G[0] + h * G[1] + cols * G[2], mask=cols < WIDTH, other=0.0).to(tl.float32)[None, :]
 
 
 @triton.jit
@@ -99,7 +96,7 @@ def query_step(
     ok = True
     p = weights(s, stat, factor, floats, NORM, FAST)
     if CHECK:
-        ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
+        ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
         p = tl.where(ok, p, 0.0)
     if WHAT == 1:  # the two sums that make δ: Σ g dp and Σ g
         if DROPOUT:
@@ -112,7 +109,7 @@ def query_step(
             s, p, dp, delta, ok, slope, SEED, element, at_i, at_j, dropout, keep, floats, NORM, DROPOUT, CHECK, CAPPED
         )
         if SCORE == GATED:
-            open = sigmoid(a * -LOG2E + c * -LOG2E, FAST)
+            open = gate(a + c, FAST)
             da += tl.sum(ds * u * (open * (1.0 - open)), 1)
             ds = ds * open
         elif SCORE == GAUSSIAN or SCORE == DISTANCE:
@@ -123,7 +120,7 @@ def query_step(
 
 @triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def backward_queries(
-    Q, K, V, A, C, Q_UNITS, K_UNITS, TANH_V, OUT, GRAD, STAT, DELTA, DQ, DA, SEED, MAP, tensors, ints, floats,
+    Q, K, V, A, C, G, Q_UNITS, K_UNITS, TANH_V, OUT, GRAD, STAT, DELTA, DQ, DA, SEED, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, scale, dropout, keep,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
@@ -169,39 +166,29 @@ def backward_queries(
         dq = tl.zeros([BLOCK_M, BLOCK_D], dtype=tl.float32)
     da = tl.zeros([BLOCK_M], dtype=tl.float32)
 
-    listed = MAP[0]
-    if WALK == LISTED:
-        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
-        listed = lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
-        lo, full_lo = 0, tl.load(place)
-        full_hi = full_lo + tl.load(place + 1)
-        hi = full_hi
-    else:
-        lo, full_lo, full_hi, hi = runs(
-            first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
-        )
-    for phase in tl.static_range(3):
-        begin, end = phases(phase, lo, full_lo, full_hi, hi)
-        if phase == 1 or (phase == 0 and (WALK == LISTED or LEFT)) or (phase == 2 and WALK != LISTED):
-            for t in range(begin, end):
-                block = t
-                if WALK == LISTED:
-                    block = tl.load(listed + t)
-                dq, da = query_step(
-                    dq, da, block, q, a, grad, stat, delta, keys, c, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
-                    pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, phase != 1,
-                    CAPPED, WHAT, FAST, PRECISION, UNROLL,
-                )  # fmt: skip
+    path = walk(
+        MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
+    )
+    for phase in tl.static_range(2):
+        begin, end = steps(path, phase)
+        for t in range(begin, end):
+            block = block_at(path, t, phase, WALK)
+            dq, da = query_step(
+                dq, da, block, q, a, grad, stat, delta, keys, c, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
+                pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
+                SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, phase == 0,
+                CAPPED, WHAT, FAST, PRECISION, UNROLL,
+            )  # fmt: skip
 
     if WHAT == 1:
         tl.store(DELTA + here, dq / tl.where(da > 0, da, 1.0), mask=live)
     else:
         if SCORE == GAUSSIAN or SCORE == DISTANCE:
             dq = dq - da[:, None] * q.to(tl.float32)
-        if SCORE == GATED:
-            tl.store(DA + here, da * scale, mask=live)
         cols = tl.arange(0, BLOCK_D)
+        if SCORE == GATED:  # queries also open gates
+            tl.store(DA + here, da * scale, mask=live)
+            dq += da[:, None] * numbers_of(G, h, cols, WIDTH)
         places = lead(DQ[0], DQ, 1, b, h) + first.to(tl.int64) * DQ[3] + offs[:, None] * DQ[3] + cols[None, :]
         tl.store(places, (dq * scale).to(DQ[0].dtype.element_ty), mask=live[:, None] & (cols < WIDTH)[None, :])
 
@@ -240,7 +227,7 @@ def key_step(
     p = weights(s, stat, factor, floats, NORM, FAST)
     ok = True
     if CHECK:
-        ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
+        ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
         p = tl.where(ok, p, 0.0)
     dp = tl.dot(value, tl.trans(grad), input_precision=PRECISION)
     ds, noisy = score_gradient(
@@ -251,7 +238,7 @@ def key_step(
     else:
         dv = tl.dot(noisy.to(grad.dtype), grad, dv, input_precision=PRECISION)
     if SCORE == GATED:
-        open = sigmoid(a * -LOG2E + c * -LOG2E, FAST)
+        open = gate(a + c, FAST)
         dc += tl.sum(ds * u * (open * (1.0 - open)), 1)
         ds = ds * open
     elif SCORE == GAUSSIAN or SCORE == DISTANCE:
@@ -263,7 +250,7 @@ def key_step(
 
 @triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def backward_keys(
-    Q, K, V, A, C, Q_UNITS, K_UNITS, TANH_V, GRAD, STAT, DELTA, DK, DV, DC, SEED, MAP, tensors, ints, floats,
+    Q, K, V, A, C, G, Q_UNITS, K_UNITS, TANH_V, GRAD, STAT, DELTA, DK, DV, DC, SEED, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, scale, dropout, keep, after,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
@@ -296,36 +283,26 @@ def backward_keys(
     dv = tl.zeros([BLOCK_N, BLOCK_V], dtype=tl.float32)
     dc = tl.zeros([BLOCK_N], dtype=tl.float32)
 
-    listed = MAP[0]
-    if WALK == LISTED:
-        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
-        listed = lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
-        lo, full_lo = 0, tl.load(place)
-        full_hi = full_lo + tl.load(place + 1)
-        hi = full_hi
-    else:
-        lo, full_lo, full_hi, hi = runs(
-            first, tl.minimum(first + BLOCK_N, n_k) - 1, ints, n_q, BAND, LEFT, RIGHT, WALK, BLOCK_M, True
-        )
-    for phase in tl.static_range(3):
-        begin, end = phases(phase, lo, full_lo, full_hi, hi)
-        if phase == 1 or (phase == 0 and (WALK == LISTED or RIGHT)) or (phase == 2 and WALK != LISTED):
-            for t in range(begin, end):
-                block = t
-                if WALK == LISTED:
-                    block = tl.load(listed + t)
-                dk, dv, dc = key_step(
-                    dk, dv, dc, block, k, c, value, queries, a, grads, stats, deltas, q_units, k_units, tanh_v, j, at_j,
-                    n_q, n_k, pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_M, DROPOUT, phase != 1,
-                    CAPPED, FAST, PRECISION, UNROLL, WIDE,
-                )  # fmt: skip
+    path = walk(
+        MAP, tile, b, h, first, tl.minimum(first + BLOCK_N, n_k) - 1, ints, n_q, BAND, LEFT, RIGHT, WALK, BLOCK_M, True
+    )
+    for phase in tl.static_range(2):
+        begin, end = steps(path, phase)
+        for t in range(begin, end):
+            block = block_at(path, t, phase, WALK)
+            dk, dv, dc = key_step(
+                dk, dv, dc, block, k, c, value, queries, a, grads, stats, deltas, q_units, k_units, tanh_v, j, at_j,
+                n_q, n_k, pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
+                SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_M, DROPOUT, phase == 0,
+                CAPPED, FAST, PRECISION, UNROLL, WIDE,
+            )  # fmt: skip
 
     if SCORE == GAUSSIAN or SCORE == DISTANCE:
         dk = dk - dc[:, None] * k.to(tl.float32)
+    cols = tl.arange(0, BLOCK_D)
     if SCORE == GATED:
         tl.store(DC + element.to(tl.int64) * n_k + first + offs, dc * scale, mask=live)
-    cols = tl.arange(0, BLOCK_D)
+        dk += dc[:, None] * numbers_of(G, h, cols, WIDTH)
     if SCORE < TANH or SCORE == DISTANCE:
         places = lead(DK[0], DK, 1, b, h) + first.to(tl.int64) * DK[3] + offs[:, None] * DK[3] + cols[None, :]
         tl.store(places, (dk * scale).to(DK[0].dtype.element_ty), mask=live[:, None] & (cols < WIDTH)[None, :])

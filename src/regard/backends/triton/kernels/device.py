@@ -18,6 +18,8 @@ import triton.language as tl
 
 from regard.backends.triton import codes
 
+WHOLE = tl.constexpr(codes.WHOLE)
+BRAIN = tl.constexpr(codes.BRAIN)
 GATED = tl.constexpr(codes.GATED)
 GAUSSIAN = tl.constexpr(codes.GAUSSIAN)
 SOFTMAX = tl.constexpr(codes.SOFTMAX)
@@ -44,8 +46,6 @@ CROSS = tl.constexpr(codes.CROSS)
 LISTS = tl.constexpr(codes.LISTS)
 HEADS = tl.constexpr(codes.HEADS)
 SHIFT = tl.constexpr(codes.SHIFT)
-RANGE = tl.constexpr(codes.RANGE)
-LISTED = tl.constexpr(codes.LISTED)
 LOG2E = tl.constexpr(1.4426950408889634)
 INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")  # the interpreter knows no assembler
 
@@ -114,6 +114,31 @@ def allowed(tree: tl.constexpr, at: tl.constexpr, tensors, ints, b, h, i, j):
         return allowed(tree, tree[at + 2], tensors, ints, b, h, i + ints[tree[at + 1]], j)
     else:  # FIRST_HEAD
         return allowed(tree, tree[at + 2], tensors, ints, b, h + ints[tree[at + 1]], i, j)
+
+
+@triton.jit
+def exists(tree: tl.constexpr, tensors, ints, b, h, j, at_i, at_j, n_k):
+    """Which pairs of a tile exist, for keys j and where both stand. Rows behind the last query may come out either way:
+    nobody reads them, and their gradient is 0."""
+    if tree[0] == BAND:
+        return within(tree, ints, at_i, j, n_k)
+    elif len(tree) > 1:
+        return (j < n_k) & allowed(tree, 0, tensors, ints, b, h, at_i, at_j)
+    else:
+        return j < n_k
+
+
+@triton.jit
+def within(tree: tl.constexpr, ints, i, j, n_k):
+    """`band` and the end of the keys, in two comparisons for each pair: the rest is done once for each query."""
+    n: tl.constexpr = tree[1]
+    last = n_k - 1
+    if tree[3]:
+        last = tl.minimum(i + (ints[n] + ints[n + 2]), last)
+    found = j <= last
+    if tree[2]:
+        found = found & (j >= i + (ints[n] - ints[n + 1]))
+    return found
 
 
 @triton.jit
@@ -232,16 +257,35 @@ def tanh(x):
 
 @triton.jit
 def sigmoid(t, FAST: tl.constexpr):
-    """1 / (1 + 2^t), for t = -x log2 e. FAST spares the special-function unit the reciprocal: a guess r from the bits
+    """1 / (1 + 2^t), for t = -x log2 e. For half precision it spares the special-function unit the reciprocal: a guess r from the bits
     of the number y, then r (1 + δ + δ²) with δ = 1 - y r. Right to 1.3e-4 of itself however small it is: half of what
     rounding to float16 costs."""
-    if FAST:
+    if FAST != WHOLE:
         y = 1.0 + tl.exp2(tl.minimum(t, 125.0))
         r = (0x7EF311C7 - y.to(tl.int32, bitcast=True)).to(tl.float32, bitcast=True)
         d = 1.0 - y * r
         return r + r * (d + d * d)
     else:
         return 1.0 / (1.0 + tl.exp2(t))
+
+
+@triton.jit
+def gate(x, FAST: tl.constexpr):
+    """The sigmoid of what a query and a key bring to their gate, times -log2 e (for bfloat16: halved). There it is
+    1/2 + tanh(x/2)/2 by the special-function unit, off by up to 2.4e-4: a tenth of what rounding the score to
+    bfloat16 would do. Not for weights: they may be far smaller than that."""
+    if FAST == BRAIN:
+        return 0.5 + 0.5 * rough_tanh(x)
+    else:
+        return sigmoid(x, FAST)
+
+
+@triton.jit
+def rough_tanh(x):
+    if INTERPRETED:
+        return tanh(x)
+    else:
+        return tl.inline_asm_elementwise("tanh.approx.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1)
 
 
 # Normalizers, once a row's statistic is known: log2 of the sum for softmax, the threshold for the sparse ones.
@@ -292,55 +336,6 @@ def slopes(s, p, floats, NORM: tl.constexpr):
         return tl.sqrt(p)
     else:
         return power(p, 2.0 - floats[0])
-
-
-# Walking over blocks.
-
-
-@triton.jit
-def runs(
-    first,
-    last,
-    ints,
-    n,
-    n_first: tl.constexpr,
-    LEFT: tl.constexpr,
-    RIGHT: tl.constexpr,
-    WALK: tl.constexpr,
-    BLOCK: tl.constexpr,
-    FLIP: tl.constexpr,
-):
-    """Blocks [lo, hi) of the other axis (of length n) that positions first..last may meet; [full_lo, full_hi) of
-    them need no mask. FLIP: the positions are keys and the blocks hold queries."""
-    lo, full_lo = 0, 0
-    hi, full_hi = tl.cdiv(n, BLOCK), n // BLOCK
-    if WALK == RANGE:
-        least, most, sure_least, sure_most = 0, n - 1, 0, n - 1
-        if FLIP:
-            shift = -ints[n_first]
-        else:
-            shift = ints[n_first]
-        if LEFT:
-            if FLIP:
-                most = tl.minimum(most, last + shift + ints[n_first + 1])
-                sure_most = tl.minimum(sure_most, first + shift + ints[n_first + 1])
-            else:
-                least = tl.maximum(least, first + shift - ints[n_first + 1])
-                sure_least = tl.maximum(sure_least, last + shift - ints[n_first + 1])
-        if RIGHT:
-            if FLIP:
-                least = tl.maximum(least, first + shift - ints[n_first + 2])
-                sure_least = tl.maximum(sure_least, last + shift - ints[n_first + 2])
-            else:
-                most = tl.minimum(most, last + shift + ints[n_first + 2])
-                sure_most = tl.minimum(sure_most, first + shift + ints[n_first + 2])
-        lo = tl.minimum(least // BLOCK, hi)
-        hi = tl.maximum(tl.cdiv(tl.maximum(most + 1, 0), BLOCK), lo)
-        full_lo = tl.minimum(tl.cdiv(sure_least, BLOCK), hi)
-        full_hi = tl.minimum(tl.maximum(sure_most + 1, 0) // BLOCK, hi)
-    full_lo = tl.maximum(full_lo, lo)
-    full_hi = tl.maximum(full_hi, full_lo)
-    return lo, full_lo, full_hi, hi
 
 
 @triton.jit

@@ -15,18 +15,17 @@ import triton.language as tl
 
 from regard.backends.triton import codes
 from regard.backends.triton.kernels.device import (
-    LISTED,
     LOG2E,
     SOFTMAX,
-    allowed,
+    exists,
     kept,
     lead,
     modify,
-    runs,
     tile_of,
     weights,
 )
 from regard.backends.triton.kernels.scores import product, split_units, units
+from regard.backends.triton.kernels.walk import block_at, steps, walk
 
 GATED = tl.constexpr(codes.GATED)
 TANH = tl.constexpr(codes.TANH)
@@ -57,13 +56,15 @@ def tanh_of(TANH_V, h):
 def score_tile(
     q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, WIDTH: tl.constexpr, FLIP: tl.constexpr,
-    FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr, first_i=0, first_j=0,
-    BLOCK_I: tl.constexpr = 0, BLOCK_J: tl.constexpr = 0,
+    FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr, first_i=0, first_j=0, SPLIT: tl.constexpr = (0, 0),
 ):  # fmt: skip
     """(content before gates, score before its factor, the score's derivative by its content) of one tile. i and j
-    say where tokens are stored, at_i and at_j where they stand."""
-    if SCORE >= TANH and BLOCK_I > 0:
-        u = split_units(q_units, k_units, tanh_v, first_i, first_j, n_q, n_k, SCORE, WIDTH, UNROLL, BLOCK_I, BLOCK_J)
+    say where tokens are stored, at_i and at_j where they stand; SPLIT, the tile's rows and columns, that they begin at
+    first_i and first_j and are split over threads."""
+    if SCORE >= TANH and SPLIT[0] > 0:
+        u = split_units(
+            q_units, k_units, tanh_v, first_i, first_j, n_q, n_k, SCORE, WIDTH, UNROLL, SPLIT[0], SPLIT[1], FLIP
+        )
     elif SCORE >= TANH:
         u = units(q_units, k_units, tanh_v, i, j, n_q, n_k, SCORE, WIDTH, UNROLL)
     elif FLIP:
@@ -75,15 +76,6 @@ def score_tile(
         s = s * pre
     s, slope = modify(MODS, 0, s, 1.0, tensors, ints, floats, b, h, at_i, at_j)
     return u, s, slope
-
-
-@triton.jit
-def exists(TREE: tl.constexpr, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k):
-    """Which pairs of a tile exist, its tails included."""
-    ok = (i < n_q) & (j < n_k)
-    if len(TREE) > 1:
-        ok = ok & allowed(TREE, 0, tensors, ints, b, h, at_i, at_j)
-    return ok
 
 
 @triton.jit
@@ -108,10 +100,10 @@ def forward_step(
             c = tl.load(C + start + offs, mask=start + offs < n_k, other=0.0)[None, :]
     u, s, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, first, start, SPLIT, BLOCK_N if SPLIT > 0 else 0,
+        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, first, start, SPLIT,
     )  # fmt: skip
     if CHECK:
-        ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
+        ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
     if NORM == SOFTMAX:
         if CHECK:
             s = tl.where(ok, s, float("-inf"))
@@ -177,38 +169,21 @@ def forward(
     if NORM >= SPARSEMAX:
         stat = tl.load(stats, mask=live, other=float("inf"))[:, None]
 
-    listed = MAP[0]
-    if WALK == LISTED:
-        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
-        listed = lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
-        lo, full_lo = 0, tl.load(place)
-        full_hi = full_lo + tl.load(place + 1)
-        hi = full_hi
-    else:
-        lo, full_lo, full_hi, hi = runs(
-            first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
-        )
-        if GATHERED:
-            full_lo, full_hi = 0, 0
-    for phase in tl.static_range(3):
-        # Partial blocks on the left, full ones, partial ones on the right.
-        if phase == 0:
-            begin, end = lo, full_lo
-        elif phase == 1:
-            begin, end = full_lo, full_hi
-        else:
-            begin, end = full_hi, hi
-        if phase == 1 or (phase == 0 and (WALK == LISTED or LEFT)) or (phase == 2 and WALK != LISTED):
-            for t in range(begin, end):
-                block = t
-                if WALK == LISTED:
-                    block = tl.load(listed + t)
-                acc, top, total = forward_step(
-                    acc, top, total, block, first, q, a, keys, c, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre,
-                    factor, dropout, SEED, element, tensors, ints, floats, b, h, stat,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, VALUES,
-                    phase != 1, FAST, PRECISION, UNROLL, WIDE, SPLIT,
-                )  # fmt: skip
+    path = walk(
+        MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
+    )
+    if GATHERED:
+        path = (path[0], 0, 0, path[3], path[4])
+    for phase in tl.static_range(2):
+        begin, end = steps(path, phase)
+        for t in range(begin, end):
+            block = block_at(path, t, phase, WALK)
+            acc, top, total = forward_step(
+                acc, top, total, block, first, q, a, keys, c, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre,
+                factor, dropout, SEED, element, tensors, ints, floats, b, h, stat,
+                SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, VALUES,
+                phase == 0, FAST, PRECISION, UNROLL, WIDE, SPLIT,
+            )  # fmt: skip
 
     if NORM == SOFTMAX:
         # Nothing to attend to: the statistic is such that every weight computed from it is 0.

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from regard.backends.triton import codes
-from regard.backends.triton.kernels.device import GATED, GAUSSIAN, LOG2E, reciprocal, sigmoid, tanh
+from regard.backends.triton.kernels.device import GATED, GAUSSIAN, gate, reciprocal, tanh
 
 TANH = tl.constexpr(codes.TANH)
 DISTANCE = tl.constexpr(codes.DISTANCE)
@@ -19,7 +19,7 @@ DISTANCE = tl.constexpr(codes.DISTANCE)
 def product(u, a, c, SCORE: tl.constexpr, FAST: tl.constexpr):
     """The content from the dot products u and what a token brings alone."""
     if SCORE == GATED:
-        return u * sigmoid(a * -LOG2E + c * -LOG2E, FAST)
+        return u * gate(a + c, FAST)
     elif SCORE == GAUSSIAN:
         return u + (a + c)
     else:
@@ -61,14 +61,18 @@ def units(q, k, v, i, j, n_q, n_k, SCORE: tl.constexpr, WIDTH: tl.constexpr, UNR
 @triton.jit
 def split_units(
     q, k, v, first_i, first_j, n_q, n_k, SCORE: tl.constexpr, WIDTH: tl.constexpr, UNROLL: tl.constexpr,
-    BLOCK_I: tl.constexpr, BLOCK_J: tl.constexpr,
+    ROWS: tl.constexpr, COLS: tl.constexpr, FLIP: tl.constexpr,
 ):  # fmt: skip
-    """`units` of a tile (queries, keys) that is cut into small tiles, one per thread: a thread then reads few numbers
-    of either side for many pairs. The last axes of a tensor are spread over threads, the first stay inside one."""
-    i = first_i + (tl.arange(0, BLOCK_I // 8) * 8)[:, None, None, None] + tl.arange(0, 8)[None, None, :, None]
-    j = first_j + (tl.arange(0, BLOCK_J // 16) * 16)[None, :, None, None] + tl.arange(0, 16)[None, None, None, :]
-    s = units(q, k, v, i, j, n_q, n_k, SCORE, WIDTH, UNROLL)
-    s = tl.reshape(tl.permute(s, (0, 2, 1, 3)), (BLOCK_I, BLOCK_J))
+    """`units` of a tile (queries, keys; FLIP: keys, queries) that is cut into small tiles, one per thread: a thread
+    then reads few numbers of either side for many pairs. The last axes of a tensor are spread over threads, the first
+    stay inside one."""
+    row = (tl.arange(0, ROWS // 8) * 8)[:, None, None, None] + tl.arange(0, 8)[None, None, :, None]
+    col = (tl.arange(0, COLS // 16) * 16)[None, :, None, None] + tl.arange(0, 16)[None, None, None, :]
+    if FLIP:
+        s = units(q, k, v, first_i + col, first_j + row, n_q, n_k, SCORE, WIDTH, UNROLL)
+    else:
+        s = units(q, k, v, first_i + row, first_j + col, n_q, n_k, SCORE, WIDTH, UNROLL)
+    s = tl.reshape(tl.permute(s, (0, 2, 1, 3)), (ROWS, COLS))
     # A matrix product of nothing: Triton then holds the sum as it holds a product's, each row by four threads, where it
     # would else spread a row over 128 and reduce it by 160 shuffles.
-    return tl.dot(tl.zeros([BLOCK_I, 16], dtype=tl.float16), tl.zeros([16, BLOCK_J], dtype=tl.float16), s)
+    return tl.dot(tl.zeros([ROWS, 16], dtype=tl.float16), tl.zeros([16, COLS], dtype=tl.float16), s)

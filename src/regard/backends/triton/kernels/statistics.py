@@ -14,9 +14,9 @@ import triton
 import triton.language as tl
 
 from regard.backends.triton import codes
-from regard.backends.triton.kernels.backward import phases
-from regard.backends.triton.kernels.device import LISTED, LOG2E, SOFTMAX, kept, lead, runs, tile_of, weights
-from regard.backends.triton.kernels.forward import exists, rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.device import LOG2E, SOFTMAX, exists, kept, lead, tile_of, weights
+from regard.backends.triton.kernels.forward import rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.walk import block_at, steps, walk
 
 GATED = tl.constexpr(codes.GATED)
 TANH = tl.constexpr(codes.TANH)
@@ -52,29 +52,13 @@ def scores_at(
         c = c[None, :]
     u, s, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, first, start, SPLIT, BLOCK_N if SPLIT > 0 else 0,
+        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, first, start, SPLIT,
     )  # fmt: skip
     ok = (i + j) >= 0
     if CHECK:
-        ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
+        ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
         s = tl.where(ok, s, float("-inf"))
     return s, ok, at_j
-
-
-@triton.jit
-def walk(
-    MAP, tile, b, h, first, last, ints, n_k, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
-    WALK: tl.constexpr, BLOCK_N: tl.constexpr,
-):  # fmt: skip
-    """(blocks of keys that a tile of queries meets, as `phases` takes them, and their list)."""
-    if WALK == LISTED:
-        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
-        full_lo = tl.load(place)
-        hi = full_lo + tl.load(place + 1)
-        return 0, full_lo, hi, hi, lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
-    else:
-        lo, full_lo, full_hi, hi = runs(first, last, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False)
-        return lo, full_lo, full_hi, hi, MAP[0]
 
 
 @triton.jit
@@ -117,41 +101,38 @@ def row_statistics(
     stat = 0.0
     if NORM >= SPARSEMAX:
         stat = tl.load(STAT + here, mask=live, other=float("inf"))[:, None]
-    lo, full_lo, full_hi, hi, listed = walk(
-        MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N
+    path = walk(
+        MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
     )
-    for phase in tl.static_range(3):
-        begin, end = phases(phase, lo, full_lo, full_hi, hi)
-        if phase == 1 or (phase == 0 and (WALK == LISTED or LEFT)) or (phase == 2 and WALK != LISTED):
-            for t in range(begin, end):
-                block = t
-                if WALK == LISTED:
-                    block = tl.load(listed + t)
-                s, ok, at_j = scores_at(
-                    block, q, a, K, C, b, h, q_units, k_units, tanh_v, i, at_i, first, n_q, n_k, pre, tensors, ints,
-                    floats, SCORE, MODS, PRE, TREE, WIDTH, BLOCK_D, BLOCK_N, phase != 1, FAST, PRECISION, UNROLL, SPLIT,
-                )  # fmt: skip
-                if NORM == SOFTMAX:
-                    new = tl.maximum(top, tl.max(s, 1) * factor)
-                    base = tl.where(new == float("-inf"), 0.0, new)
-                    x = s * factor - base[:, None]
-                    p = tl.exp2(x)
-                    moved = tl.where(top == float("-inf"), 0.0, top - base)
-                    shrink = tl.exp2(top - base)
-                    total = total * shrink + tl.sum(p, 1)
-                    if DROPOUT:
-                        p = tl.where(kept(SEED, element, at_i, at_j, dropout), p, 0.0)
-                    turned = shrink * (turned + size * moved) + tl.sum(p * tl.maximum(x, -1e4), 1)
-                    size = size * shrink + tl.sum(p, 1)
-                    top = new
-                else:
-                    p = weights(s, stat, factor, floats, NORM, FAST)
-                    if phase != 1:
-                        p = tl.where(ok, p, 0.0)
-                    if DROPOUT:
-                        p = tl.where(kept(SEED, element, at_i, at_j, dropout), p, 0.0)
-                    size += tl.sum(tl.abs(p), 1)
-                    turned += tl.sum(magnitude(p), 1)
+    for phase in tl.static_range(2):
+        begin, end = steps(path, phase)
+        for t in range(begin, end):
+            block = block_at(path, t, phase, WALK)
+            s, ok, at_j = scores_at(
+                block, q, a, K, C, b, h, q_units, k_units, tanh_v, i, at_i, first, n_q, n_k, pre, tensors, ints,
+                floats, SCORE, MODS, PRE, TREE, WIDTH, BLOCK_D, BLOCK_N, phase == 0, FAST, PRECISION, UNROLL, SPLIT,
+            )  # fmt: skip
+            if NORM == SOFTMAX:
+                new = tl.maximum(top, tl.max(s, 1) * factor)
+                base = tl.where(new == float("-inf"), 0.0, new)
+                x = s * factor - base[:, None]
+                p = tl.exp2(x)
+                moved = tl.where(top == float("-inf"), 0.0, top - base)
+                shrink = tl.exp2(top - base)
+                total = total * shrink + tl.sum(p, 1)
+                if DROPOUT:
+                    p = tl.where(kept(SEED, element, at_i, at_j, dropout), p, 0.0)
+                turned = shrink * (turned + size * moved) + tl.sum(p * tl.maximum(x, -1e4), 1)
+                size = size * shrink + tl.sum(p, 1)
+                top = new
+            else:
+                p = weights(s, stat, factor, floats, NORM, FAST)
+                if phase == 0:
+                    p = tl.where(ok, p, 0.0)
+                if DROPOUT:
+                    p = tl.where(kept(SEED, element, at_i, at_j, dropout), p, 0.0)
+                size += tl.sum(tl.abs(p), 1)
+                turned += tl.sum(magnitude(p), 1)
     if NORM == SOFTMAX:
         tl.store(STAT + here, tl.where(total > 0, top + tl.log2(total), float("inf")), mask=live)
     some = tl.where(size > 0, size, 1.0)
@@ -207,7 +188,7 @@ def column_sums(
             if kind == 2:
                 p = tl.where(i < end, p, 0.0)  # keys behind the last one are not stored
             else:
-                p = tl.where((i < end) & exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k), p, 0.0)
+                p = tl.where((i < end) & exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k), p, 0.0)
             if DROPOUT:
                 p = tl.where(kept(SEED, element, at_i, at_j, dropout), p, 0.0)
             acc += p
@@ -247,16 +228,14 @@ def top_weights(
     slot = tl.arange(0, SLOTS)[None, :].to(tl.int64) + tl.zeros([BLOCK_M, 1], dtype=tl.int64)
     best = tl.where(slot < MOST, slot - MOST, 0x7FFFFFFFFFFFFFFF)  # below every weight, no two alike
     least = tl.min(best, 1)
-    lo, full_lo, full_hi, hi, listed = walk(
-        MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N
+    path = walk(
+        MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
     )
-    for t in range(lo, hi):
-        block = t
-        if WALK == LISTED:
-            block = tl.load(listed + t)
+    for t in range(path[0], path[3]):
+        block = block_at(path, t, 1, WALK)
         s, ok, at_j = scores_at(
             block, q, a, K, C, b, h, q_units, k_units, tanh_v, i, at_i, first, n_q, n_k, pre, tensors, ints, floats,
-            SCORE, MODS, PRE, TREE, WIDTH, BLOCK_D, BLOCK_N, True, FAST, PRECISION, UNROLL, 0,
+            SCORE, MODS, PRE, TREE, WIDTH, BLOCK_D, BLOCK_N, True, FAST, PRECISION, UNROLL, (0, 0),
         )  # fmt: skip
         p = tl.where(ok, weights(s, stat, factor, floats, NORM, FAST), 0.0)
         if DROPOUT:

@@ -12,9 +12,9 @@ import triton
 import triton.language as tl
 
 from regard.backends.triton import codes
-from regard.backends.triton.kernels.backward import phases
-from regard.backends.triton.kernels.device import ENTMAX15, LISTED, lead, power, runs, tile_of
-from regard.backends.triton.kernels.forward import exists, rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.device import ENTMAX15, exists, lead, power, tile_of
+from regard.backends.triton.kernels.forward import rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.walk import block_at, steps, walk
 
 GATED = tl.constexpr(codes.GATED)
 TANH = tl.constexpr(codes.TANH)
@@ -46,7 +46,7 @@ def threshold_step(
         SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL,
     )  # fmt: skip
     if CHECK:
-        ok = exists(TREE, tensors, ints, b, h, i, j, at_i, at_j, n_q, n_k)
+        ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
         z = tl.where(ok, z, float("-inf"))
     if FIRST:
         one = tl.maximum(one, tl.max(z, 1))
@@ -68,24 +68,21 @@ def threshold_step(
 
 @triton.jit
 def threshold_pass(
-    one, two, three, tau, lo, full_lo, full_hi, hi, listed, q, a, K, C, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
+    one, two, three, tau, path, q, a, K, C, q_units, k_units, tanh_v, i, at_i, n_q, n_k,
     pre, factor, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_N: tl.constexpr, FIRST: tl.constexpr, FAST: tl.constexpr,
-    PRECISION: tl.constexpr, UNROLL: tl.constexpr, WALK: tl.constexpr, LEFT: tl.constexpr,
+    PRECISION: tl.constexpr, UNROLL: tl.constexpr, WALK: tl.constexpr,
 ):  # fmt: skip
-    for phase in tl.static_range(3):
-        begin, end = phases(phase, lo, full_lo, full_hi, hi)
-        if phase == 1 or (phase == 0 and (WALK == LISTED or LEFT)) or (phase == 2 and WALK != LISTED):
-            for t in range(begin, end):
-                block = t
-                if WALK == LISTED:
-                    block = tl.load(listed + t)
-                one, two, three = threshold_step(
-                    one, two, three, tau, block, q, a, K, C, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor,
-                    tensors, ints, floats, b, h,
-                    SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, BLOCK_N, phase != 1, FIRST, FAST, PRECISION, UNROLL,
-                )  # fmt: skip
+    for phase in tl.static_range(2):
+        begin, end = steps(path, phase)
+        for t in range(begin, end):
+            block = block_at(path, t, phase, WALK)
+            one, two, three = threshold_step(
+                one, two, three, tau, block, q, a, K, C, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre, factor,
+                tensors, ints, floats, b, h,
+                SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, BLOCK_N, phase == 0, FIRST, FAST, PRECISION, UNROLL,
+            )  # fmt: skip
     return one, two, three
 
 
@@ -119,25 +116,17 @@ def threshold(
             a = tl.load(lead(A[0], A, 1, b, h) + first + offs, mask=live, other=0.0)[:, None]
     keys, c = rows_of(K, b, h), lead(C[0], C, 1, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
-    listed = MAP[0]
-    if WALK == LISTED:
-        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
-        listed = lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
-        lo, full_lo = 0, tl.load(place)
-        full_hi = full_lo + tl.load(place + 1)
-        hi = full_hi
-    else:
-        lo, full_lo, full_hi, hi = runs(
-            first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
-        )
-        if GATHERED:
-            full_lo, full_hi = 0, 0
+    path = walk(
+        MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
+    )
+    if GATHERED:
+        path = (path[0], 0, 0, path[3], path[4])
 
     none = tl.zeros([BLOCK_M], dtype=tl.float32)
     best, _, _ = threshold_pass(
-        none + float("-inf"), none, none, none, lo, full_lo, full_hi, hi, listed, q, a, keys, c, q_units, k_units,
+        none + float("-inf"), none, none, none, path, q, a, keys, c, q_units, k_units,
         tanh_v, i, at_i, n_q, n_k, pre, factor, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, BLOCK_N, True, FAST, PRECISION, UNROLL, WALK, LEFT,
+        SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, BLOCK_N, True, FAST, PRECISION, UNROLL, WALK,
     )  # fmt: skip
     best = best * factor
     empty = best == float("-inf")
@@ -148,9 +137,9 @@ def threshold(
     passes = 0
     while (moving > 0) & (passes < most):
         one, two, three = threshold_pass(
-            none, none, none, tau, lo, full_lo, full_hi, hi, listed, q, a, keys, c, q_units, k_units, tanh_v, i, at_i,
+            none, none, none, tau, path, q, a, keys, c, q_units, k_units, tanh_v, i, at_i,
             n_q, n_k, pre, factor, tensors, ints, floats, b, h,
-            SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, BLOCK_N, False, FAST, PRECISION, UNROLL, WALK, LEFT,
+            SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, BLOCK_N, False, FAST, PRECISION, UNROLL, WALK,
         )  # fmt: skip
         if NORM == SPARSEMAX:
             # Given the support, τ is linear in it; from the left this never passes the solution.
