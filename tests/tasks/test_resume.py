@@ -47,7 +47,7 @@ class Signal:
 
     def __init__(self, patch: pytest.MonkeyPatch, *at: int, number: int = signal.SIGTERM) -> None:
         self.count, self.at, self.number = 0, at, number
-        patch.setattr(training, "loss_of", self.counted(training.loss_of))
+        patch.setattr(training.Loop, "_loss", self.counted(training.Loop._loss))
 
     def counted(self, real):
         def call(*args):

@@ -275,11 +275,24 @@ def test_every_parameter_learns(folder, task, kind, shape):
     torch.manual_seed(0)
     network = made.network(dropout=0.1)
     batch = made.collate(items, 1)
-    loss = loss_of(*made.logits(network, batch), 0.1)
+    loss = made.loss(network, batch, 0.1)
     loss.backward()
     assert math.isfinite(float(loss.detach()))
     assert [name for name, p in network.named_parameters() if p.grad is None] == []
     assert all(p.grad.isfinite().all() for p in network.parameters())
+
+
+@pytest.mark.parametrize(("task", "kind"), [(task, kind) for task, kinds in CHOICES.items() for kind in kinds])
+def test_what_is_lost_is_what_the_logits_lose(folder, task, kind):
+    made, items = ready(folder, task, kind)
+    torch.manual_seed(0)
+    network, batch = made.network().double(), made.collate(items, 1)
+    right, found = loss_of(*made.logits(network, batch), 0.1), made.loss(network, batch, 0.1)
+    torch.testing.assert_close(found, right)
+    learned = list(network.parameters())
+    expected = torch.autograd.grad(right, learned)
+    for one, other in zip(torch.autograd.grad(found, learned), expected, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize(("task", "kind"), [(task, kind) for task, kinds in CHOICES.items() for kind in kinds])

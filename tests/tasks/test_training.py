@@ -63,13 +63,21 @@ def by_hand(run, trained) -> nn.Module:
     return network
 
 
+@pytest.fixture
+def in_float64():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
 @pytest.mark.parametrize("accumulate", [1, 3])
-def test_the_weights_are_those_of_a_plain_loop(tmp_path, accumulate):
+def test_the_weights_are_those_of_a_plain_loop(tmp_path, accumulate, in_float64):
+    """Adam divides by the size of a gradient, and so makes a lot of what rounding does to a small one."""
     keys = {"optim__dropout": 0.0, "optim__accumulate": accumulate, "optim__clip": 0.5, "optim__lr": 1e-3}
     trained = train(swaps(tmp_path, **keys), tmp_path / "run")
     run = config.read(tmp_path / "run" / "run.toml")
     oracle = by_hand(run, trained)
-    assert apart(weights(tmp_path / "run"), dict(oracle.state_dict())) < 2e-6
+    assert apart(weights(tmp_path / "run"), dict(oracle.state_dict())) < 1e-10
     torch.manual_seed(run.seed)
     assert apart(weights(tmp_path / "run"), dict(trained.task.network().state_dict())) > 2e-3  # it did move
     assert steps(tmp_path / "run") == [6, 8, 12]  # the last three of every fourth, and of each evaluation

@@ -17,7 +17,7 @@ from regard.recording import record
 from regard.tasks import networks
 from regard.tasks.data import Plain, read_plain
 from regard.tasks.examples import IGNORED, Batch, Item, counted, lengths_of, padded
-from regard.tasks.task import Answer, Attended, Options, Task, in_batches, mean_heads
+from regard.tasks.task import Answer, Attended, Options, Task, in_batches, lost, mean_heads
 from regard.tasks.tokenizers import BOS, EOS, MASK, SPECIAL, UNK
 
 BLANK = re.compile(r"_{2,}|<mask>|\[MASK\]")
@@ -60,6 +60,10 @@ class Fill(Task):
     def logits(self, network: nn.Module, batch: Batch) -> tuple[Float[Tensor, "asked V"], Int[Tensor, " asked"]]:
         asked = batch.target != IGNORED
         return network(batch.source, batch.lengths, asked), batch.target[asked]
+
+    def loss(self, network: nn.Module, batch: Batch, smoothing: float = 0.0) -> Float[Tensor, ""]:
+        asked = batch.target != IGNORED
+        return network(batch.source, batch.lengths, asked, read=lost(batch.target[asked], smoothing))
 
     @torch.no_grad()
     def answer(self, network: nn.Module, texts: Sequence[str], options: Options) -> list[Answer]:

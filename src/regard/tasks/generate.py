@@ -15,7 +15,7 @@ from regard.tasks import networks
 from regard.tasks.data import Plain
 from regard.tasks.examples import IGNORED, Batch, Item, counted, lengths_of, padded
 from regard.tasks.fill import plain
-from regard.tasks.task import Answer, Attended, Options, Task, ended, in_batches, mean_heads
+from regard.tasks.task import Answer, Attended, Options, Task, ended, in_batches, lost, mean_heads
 from regard.tasks.tokenizers import BOS, SPECIAL
 from regard.tasks.writing import confidence, finite, written
 
@@ -49,6 +49,9 @@ class Generate(Task):
 
     def logits(self, network: nn.Module, batch: Batch) -> tuple[Float[Tensor, "B n V"], Int[Tensor, "B n"]]:
         return network(batch.source, batch.lengths), batch.target
+
+    def loss(self, network: nn.Module, batch: Batch, smoothing: float = 0.0) -> Float[Tensor, ""]:
+        return network(batch.source, batch.lengths, read=lost(batch.target, smoothing))
 
     def answer(self, network: nn.Module, texts: Sequence[str], options: Options) -> list[Answer]:
         network.eval()

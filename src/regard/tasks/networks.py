@@ -24,6 +24,7 @@ from regard.models.rnn import AttentiveRNN, RNNEncoderDecoder
 from regard.models.transformer import Transformer, TransformerDecoder, TransformerEncoder, WordsOut
 from regard.nn.attention import Attention
 from regard.nn.embeddings import Pretrained
+from regard.nn.word_loss import Read
 from regard.tasks.config import Model
 from regard.tasks.letters import LETTERS
 from regard.tasks.tokenizers import UNK
@@ -118,9 +119,13 @@ class Filler(nn.Module):
         self.out = WordsOut(reader.d, vocabulary, tied=False)
 
     def forward(
-        self, source: Int[Tensor, "B n"], lengths: Int[Tensor, " B"], asked: Bool[Tensor, "B n"]
+        self,
+        source: Int[Tensor, "B n"],
+        lengths: Int[Tensor, " B"],
+        asked: Bool[Tensor, "B n"],
+        read: Read | None = None,
     ) -> Float[Tensor, "asked V"]:
-        return self.out(self.turn(self.reader(source, lengths)[asked]), None)
+        return self.out(self.turn(self.reader(source, lengths)[asked]), None, read)
 
 
 def embedding_of(model: Model, vectors: Pretrained | None) -> nn.Module | None:

@@ -10,6 +10,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import torch
@@ -17,6 +18,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.core.shapes import wide
+from regard.nn.word_loss import Read, word_loss
 from regard.recording import Record
 from regard.tasks.batches import by_size
 from regard.tasks.config import Model
@@ -126,6 +129,10 @@ class Task(ABC):
     def logits(self, network: nn.Module, batch: Batch) -> tuple[Float[Tensor, "*n C"], Int[Tensor, "*n"]]:
         """What the network says, and what it was asked for; IGNORED is not counted."""
 
+    def loss(self, network: nn.Module, batch: Batch, smoothing: float = 0.0) -> Float[Tensor, ""]:
+        """What `loss_of` makes of the logits; a task of many words needs not all of them at once."""
+        return loss_of(*self.logits(network, batch), smoothing)
+
     # Answers
 
     @abstractmethod
@@ -192,12 +199,17 @@ def unspaced(piece: str) -> bool:
 def loss_of(logits: Float[Tensor, "*n C"], target: Int[Tensor, "*n"], smoothing: float = 0.0) -> Float[Tensor, ""]:
     """Summed, not averaged: the loop knows how many targets there are in all processes."""
     return F.cross_entropy(
-        logits.reshape(-1, logits.shape[-1]).float(),
+        wide(logits.reshape(-1, logits.shape[-1])),
         target.reshape(-1),
         ignore_index=IGNORED,
         label_smoothing=smoothing,
         reduction="sum",
     )
+
+
+def lost(target: Int[Tensor, "*n"], smoothing: float) -> Read:
+    """The same from states and an output layer, for networks to put in its place."""
+    return partial(word_loss, target=target, smoothing=smoothing, ignored=IGNORED)
 
 
 def ended(ids: Sequence[int]) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from regard.core.shapes import InputError
 from regard.tasks import checkpoints, config, model, networks, parallel, tokenizers
@@ -98,7 +98,8 @@ def train(run: Run, folder: Path | str, report: Callable[[Progress], None] = lam
         {"params": [p for p in learned if p.ndim > 1], "weight_decay": run.optim.weight_decay},
         {"params": [p for p in learned if p.ndim <= 1], "weight_decay": 0.0},  # biases and norms
     ]
-    optimizer = torch.optim.AdamW(groups, lr=run.optim.lr, betas=run.optim.betas, eps=1e-6)
+    on_cpu = fabric.device.type == "cpu"  # where torch by itself takes a dozen passes over all numbers
+    optimizer = torch.optim.AdamW(groups, lr=run.optim.lr, betas=run.optim.betas, eps=1e-6, fused=on_cpu or None)
     optimizer = fabric.setup_optimizers(optimizer)
 
     place = _resume(folder, network, optimizer.optimizer)
@@ -193,13 +194,16 @@ class Loop:
         batch = batch.share(fabric.global_rank, fabric.world_size).to(fabric.device)
         batch = batch.twice() if run.optim.rdrop else batch
         with fabric.no_backward_sync(self.network, enabled=not last):
-            logits, target = self.task.logits(self.network, batch)
-            loss = loss_of(logits, target, run.optim.label_smoothing)
-            if run.optim.rdrop:
-                loss = loss / 2 + run.optim.rdrop * disagreement(logits, target)
-            loss = loss / max(units, 1)
+            loss = self._loss(batch) / max(units, 1)
             fabric.backward(loss * fabric.world_size)  # which averages over the processes
         self.place.loss += float(loss.detach())
+
+    def _loss(self, batch: Batch) -> Tensor:
+        smoothing, rdrop = self.run.optim.label_smoothing, self.run.optim.rdrop
+        if not rdrop:
+            return self.task.loss(self.network, batch, smoothing)
+        logits, target = self.task.logits(self.network, batch)
+        return loss_of(logits, target, smoothing) / 2 + rdrop * disagreement(logits, target)
 
     def _step(self, loss: float) -> None:
         self._check("loss", loss)

@@ -15,7 +15,7 @@ from regard.core.shapes import InputError
 from regard.models.decoding import Decoded, Hypothesis, beam, greedy, sample
 from regard.recording import Record, record
 from regard.tasks.examples import IGNORED, Batch, Item, counted, lengths_of, padded
-from regard.tasks.task import Answer, Attended, Options, Task, ended, in_batches, mean_heads
+from regard.tasks.task import Answer, Attended, Options, Task, ended, in_batches, lost, mean_heads
 from regard.tasks.tokenizers import BOS, EOS
 
 
@@ -44,6 +44,9 @@ class Writing(Task):
 
     def logits(self, network: nn.Module, batch: Batch) -> tuple[Float[Tensor, "B m V"], Int[Tensor, "B m"]]:
         return network(batch.source, batch.given, batch.lengths), batch.target
+
+    def loss(self, network: nn.Module, batch: Batch, smoothing: float = 0.0) -> Float[Tensor, ""]:
+        return network(batch.source, batch.given, batch.lengths, read=lost(batch.target, smoothing))
 
     def source(self, text: str, options: Options) -> tuple[tuple[int, ...], tuple[str, ...], bool]:
         """What the network reads of a text, without its end; what is unknown of it; was it cut?"""
