@@ -93,6 +93,13 @@ def learn(pairs: Iterable[Pair], rounds: int = ROUNDS) -> WordByWord:
     texts = [([NOTHING, *_lower(pair.source)], pieces_of(pair.target)) for pair in pairs]
     if not texts:
         raise InputError("learn: no pairs; expected at least one")
+    shares = model_one(texts, rounds)
+    best = {word: max(sorted(found), key=found.__getitem__) for word, found in shares.items() if found and word}
+    return WordByWord(best)
+
+
+def model_one(texts: Sequence[tuple[Sequence[str], Sequence[str]]], rounds: int) -> dict[str, dict[str, float]]:
+    """t(target word | source word) of texts as words; what stands for no word is a source word too, if it is there."""
     # Before the first round all words that ever meet are equally likely.
     shares: dict[str, dict[str, float]] = {}
     for source, target in texts:
@@ -110,8 +117,7 @@ def learn(pairs: Iterable[Pair], rounds: int = ROUNDS) -> WordByWord:
             total = sum(counts.values())
             # What has no share worth the name is kept, so that no sum is ever 0.
             shares[word] = {other: max(count / total, 1e-12) for other, count in counts.items()}
-    best = {word: max(sorted(found), key=found.__getitem__) for word, found in shares.items() if found and word}
-    return WordByWord(best)
+    return shares
 
 
 def from_grammar(language: str, count: int = 3000, seed: int = 0) -> WordByWord:
