@@ -19,8 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from recipes.real.runs import MODELS, RUNS
-from regard.tasks import config, model, training
+from regard.tasks import checkpoints, config, model, training
 from regard.tasks.averaging import mean_of
+from regard.tasks.card import write_card
 from regard.tasks.files import read_lines
 from regard.tasks.task import Options
 
@@ -98,8 +99,7 @@ def answer(name: str, device: str, beam: int = BEAM) -> None:
     """answers.FILE for each file that the run is asked, a line for each of its lines."""
     folder = MODELS / name
     if not (folder / model.WEIGHTS).exists():
-        run = config.read(folder / RUN)
-        model.save_weights(folder, mean_of(folder / training.CHECKPOINTS, run.schedule.average, best=True))
+        settle(folder)
     files = [Path(file) for file in RUNS[name].asked]
     missing = [file for file in files if not answers_of(name, file).exists()]
     if not missing:
@@ -108,6 +108,13 @@ def answer(name: str, device: str, beam: int = BEAM) -> None:
     for file in missing:
         answers = trained.answer([line.text for line in read_lines(file)], Options(beam=beam))
         answers_of(name, file).write_text("".join(f"{each.output}\n" for each in answers), encoding="utf-8")
+
+
+def settle(folder: Path) -> None:
+    """The model of a run that was stopped: the mean of its last checkpoints."""
+    run, place = config.read(folder / RUN), checkpoints.load(folder / training.CHECKPOINTS).state["place"]
+    model.save_weights(folder, mean_of(folder / training.CHECKPOINTS, run.schedule.average, best=True))
+    write_card(folder, run, model.load(folder), {}, place["step"], place["seconds"])
 
 
 def answers_of(name: str, file: Path) -> Path:
