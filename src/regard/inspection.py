@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from regard.backends import reference
+from regard.core.formula import Call
 from regard.core.memory import typed_out_of_memory
 from regard.core.normalizers import Normalizer
 from regard.core.shapes import InputError
 from regard.core.statistics import Summary
-from regard.dispatch import choose
+from regard.dispatch import BACKENDS, choose
 from regard.resolve import AnyMask, AnyScore, precisely, resolve
 
 
@@ -60,4 +64,12 @@ def attention_summary(
             raise InputError(f"{name}={size}; expected {least} or more")
     with precisely(score, query, key) as (query, key):
         call, query, key, value = resolve(query, key, key, score, normalizer, mask)
-        return choose("auto", query, key, value, call)[1].summary(query, key, call, top, pool)
+        return _who_sees(query, key, value, call).summary(query, key, call, top, pool)
+
+
+def _who_sees(query: Tensor, key: Tensor, value: Tensor, call: Call) -> ModuleType:
+    """The backend that would attend; but torch's fused attention shows nothing of its weights, our kernels do."""
+    with torch.no_grad():
+        name, module = choose("auto", query, key, value, call)
+        kernels = name == "sdpa" and query.is_cuda and BACKENDS["triton"].why_not(query, key, value, call) is None
+    return BACKENDS["triton"] if kernels else module

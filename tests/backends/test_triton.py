@@ -134,6 +134,17 @@ def test_thresholds_are_found_where_the_sum_is_steepest(kernels: Kernels) -> Non
     kernels(Call((query, key, value.requires_grad_()), S.Gaussian(1.0), N.Entmax(2.5), of_mask), near=1e-4)
 
 
+@pytest.mark.parametrize("normalizer", [N.Sparsemax(), N.Entmax(1.5), N.Entmax(1.3)], ids=str)
+@pytest.mark.parametrize("spread", [0.02, 1.0, 3.0])
+def test_supports_of_any_size_agree(kernels: Kernels, normalizer: N.Normalizer, spread: float) -> None:
+    """From all keys, more than a list holds, to one or two; rows of both kinds in one tile."""
+    torch.manual_seed(5)
+    query, key, value = torch.randn(1, 1, 17, 8), torch.randn(1, 1, 300, 8), torch.randn(1, 1, 300, 8)
+    rows = torch.linspace(1.0, 3.0, 17)[:, None] * spread
+    inputs = tuple(x.requires_grad_() for x in (query * rows, key, value))
+    kernels(Call(inputs, normalizer=normalizer, mask=M.window(260, 260, align="start")), tile=(16, 64))
+
+
 @pytest.mark.parametrize("of_normalizer", KNOWN_NORMALIZERS[:8:3], ids=str)
 def test_extreme_values_agree(kernels: Kernels, of_normalizer: Row) -> None:
     """|q| + |k| beyond what the exponentials of the tanh sum can hold; one side cancels the other."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from regard.backends.triton import codes
 
-Tiles = tuple[int, int, int, int] | tuple[int, int, int, int, int]
+Tiles = tuple[int, ...]
 
 OVERRIDE: dict[str, Tiles] = {}  # by kernel; for tests and for measuring
 

@@ -17,6 +17,7 @@ from regard.core.normalizers import Softmax
 from regard.core.shapes import Extent
 
 LOG2E = 1 / math.log(2)
+LONGEST = 128  # keys of a query that a list holds, from which its threshold is found
 PASSES = {codes.SPARSEMAX: 30, codes.ENTMAX15: 30, codes.ENTMAX: 60}  # most passes over the keys for a threshold
 
 
@@ -227,9 +228,9 @@ def statistic(p: Problem) -> Tensor:
         start(
             threshold.threshold, grid(p.n_q, m, p.elements),
             strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat,
-            p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors, p.plan.ints,
+            tile_space(p.n_q, m, m * LONGEST, p), p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors, p.plan.ints,
             p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.factor * (alpha - 1), PASSES[norm],
-            GATHERED=p.positions is not None, **constants, **options,
+            GATHERED=p.positions is not None, LONGEST=LONGEST, **constants, **options,
         )  # fmt: skip
     return stat
 

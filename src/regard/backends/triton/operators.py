@@ -53,6 +53,7 @@ def _backward(grad, out, stat, query, key, value, gate, parts, spec, batch, scal
     for x, g, want in zip(inputs[:3], [found.query, found.key, found.value], wanted[:3], strict=True):
         result.append(_summed(g.reshape(*extent.batch, *g.shape[2:]), x) if want else x.new_empty(0))
     for x, want in zip(gate, wanted[3 : 3 + len(gate)], strict=True):
+        assert found.gate is not None
         result.append(_summed(found.gate[..., None], x) if want else x.new_empty(0))
     for part, want in zip(parts, wanted[3 + len(gate) :], strict=True):
         result.append(_of_part(part, call, found) if want else part.new_empty(0))
