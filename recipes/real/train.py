@@ -129,7 +129,7 @@ def pack(names: Iterable[str], into: Path, most: int) -> list[str]:
         for name in names:
             folder = MODELS / name
             for path in sorted(folder.glob("*")):
-                if path.is_file() and path.name != model.WEIGHTS:
+                if path.is_file() and path.name != model.WEIGHTS and not path.name.startswith("."):
                     archive.add(path, f"{name}/{path.name}")
         for name in names:
             with suppress(FileNotFoundError):
