@@ -98,7 +98,7 @@ def last_line(path: Path) -> str:
 def answer(name: str, device: str, beam: int = BEAM) -> None:
     """answers.FILE for each file that the run is asked, a line for each of its lines."""
     folder = MODELS / name
-    if not (folder / model.WEIGHTS).exists():
+    if not (folder / model.WEIGHTS).exists() and training.checkpoint_there(folder):
         settle(folder)
     files = [Path(file) for file in RUNS[name].asked]
     missing = [file for file in files if not answers_of(name, file).exists()]
