@@ -42,6 +42,7 @@ CORE = [
     "mask",
     "noise",
     "parts",
+    "products",
     "shapes",
     "memory",
 ]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from regard.core import products
 from regard.models import recurrence
 from regard.models.cells import Plain
-from regard.nn import products
 
 LENGTHS = [None, torch.tensor([5, 0, 1, 3])]
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from regard.core.biases import Bias
 from regard.core.parts import Part, described
+from regard.core.products import linear
 from regard.core.shapes import DTypeError, Extent, InputError, ShapeError, Tile, common_batch, real, sizes, wide
 
 __all__ = [
@@ -102,7 +103,8 @@ def _parameter(*shape: int, heads: int | None, fan_in: int) -> nn.Parameter:
 
 
 def _apply(x: Float[Tensor, "*batch n d"], weight: Float[Tensor, "*heads d out"]) -> Float[Tensor, "*batch n out"]:
-    return x @ weight.to(x.dtype)
+    weight = weight.to(x.dtype)
+    return linear(x, weight.mT) if weight.ndim == 2 else x @ weight
 
 
 class Dot(Score):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from regard.core.products import linear
 from regard.core.shapes import InputError
 from regard.models import recurrence
 
@@ -35,7 +35,7 @@ class Plain(nn.Module):
     ) -> tuple[Float[Tensor, "B n hidden"], State]:
         """All states, and the last one."""
         (h,) = state
-        a = F.linear(x, self.U, self.b)  # of all words: it waits for no state
+        a = linear(x, self.U, self.b)  # of all words: it waits for no state
         states = recurrence.states(a, self.W, h, lengths)
         return states, (states[:, -1] if states.shape[1] else h,)
 

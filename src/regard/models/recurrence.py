@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.nn.products import product
+from regard.core.products import product, seen_through
 
 
 def states(
@@ -22,8 +22,12 @@ def states(
     lengths: Int[Tensor, " B"] | None = None,
 ) -> Float[Tensor, "B n hidden"]:
     """All states; after the end of a row its last one is repeated."""
-    seen_through = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    if not a.shape[1] or seen_through or torch.is_autocast_enabled(a.device.type) or not a.dtype == W.dtype == h.dtype:
+    if (
+        not a.shape[1]
+        or seen_through()
+        or torch.is_autocast_enabled(a.device.type)
+        or not a.dtype == W.dtype == h.dtype
+    ):
         return steps(a, W, h, lengths)
     return _States.apply(a, W, h, lengths)
 

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from regard.core.mask import Mask
 from regard.core.masks import padding
 from regard.core.normalizers import Normalizer
+from regard.core.products import Linear
 from regard.core.scores import Additive, Pairwise, Score
 from regard.models.cells import RNNEncoder, make_cell
 from regard.nn.attention import Attention
@@ -139,7 +140,7 @@ class AttentiveRNN(RNNEncoderDecoder):
         )
         width = self.encoder.width
         self.attention = Attention(Additive(hidden, width, hidden) if score is None else score, normalizer)
-        self.feed_forward = nn.Linear(hidden + width, hidden)
+        self.feed_forward = Linear(hidden + width, hidden)
         self.input_feeding = input_feeding
         if input_feeding:
             self.cell = make_cell(cell, d + width, hidden)

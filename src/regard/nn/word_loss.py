@@ -15,8 +15,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.core.products import product, seen_through
 from regard.core.shapes import InputError, ShapeError, wide
-from regard.nn.products import product
 
 # What becomes of (states, weight, bias) of an output layer, in the place of logits.
 Read = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -49,8 +49,8 @@ def word_loss(
     if not 0 <= smoothing <= 1:
         raise InputError(f"word_loss: smoothing={smoothing}; expected a share, 0 to 1")
     x, target = x.reshape(-1, x.shape[-1]), target.reshape(-1)
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return _formula(x, weight, bias, target, smoothing, ignored)  # what a compiler sees through
+    if seen_through():
+        return _formula(x, weight, bias, target, smoothing, ignored)
     kind = x.device.type
     low = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else None
     loss, *_ = _WordLoss.apply(x, weight, bias, target, smoothing, ignored, low, torch.is_grad_enabled())
