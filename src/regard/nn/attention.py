@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from regard.core.mask import HeadsOf, LastRows, Mask
 from regard.core.masks import dense, per_head
 from regard.core.noise import new_seed
 from regard.core.normalizers import Normalizer, Softmax
+from regard.core.products import Linear, linear
 from regard.core.scores import Pairwise, Score, as_score
 from regard.core.shapes import InputError, ShapeError
 from regard.dispatch import attention
@@ -131,10 +131,10 @@ class MultiHeadAttention(nn.Module):
         d_key = d if d_key is None else d_key
         d_value = d_key if d_value is None else d_value
         self.d_head, self.d_v, self.rotary = d_head, d_v, rotary
-        self.w_q = nn.Linear(d, heads * d_head, bias=bias)
-        self.w_k = nn.Linear(d_key, self.key_heads * d_head, bias=bias)
-        self.w_v = nn.Linear(d_value, self.key_heads * d_v, bias=bias)
-        self.w_o = nn.Linear(heads * d_v, d if d_out is None else d_out, bias=bias)
+        self.w_q = Linear(d, heads * d_head, bias=bias)
+        self.w_k = Linear(d_key, self.key_heads * d_head, bias=bias)
+        self.w_v = Linear(d_value, self.key_heads * d_v, bias=bias)
+        self.w_o = Linear(heads * d_v, d if d_out is None else d_out, bias=bias)
         scores = _per_head(score, heads)
         if len(scores) > 1 and normalizer is not None and normalizer.heads is not None:
             raise InputError(
@@ -217,12 +217,12 @@ class MultiHeadAttention(nn.Module):
 def _together(x: Tensor, *layers: nn.Linear) -> Sequence[Tensor]:
     """What each layer makes of x. In training by one product of their weights side by side: a GPU is busier
     with one large product than with several small ones. A decoding step would only copy weights."""
-    plain = all(type(layer) is nn.Linear and not layer._forward_hooks for layer in layers)
+    plain = all(type(layer) is Linear and not layer._forward_hooks for layer in layers)
     if not (plain and torch.is_grad_enabled()):
         return [layer(x) for layer in layers]
     weight = torch.cat([layer.weight for layer in layers])
     bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers])
-    return F.linear(x, weight, bias).split([layer.out_features for layer in layers], dim=-1)
+    return linear(x, weight, bias).split([layer.out_features for layer in layers], dim=-1)
 
 
 def _per_head(score: object, heads: int) -> list:

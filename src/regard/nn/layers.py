@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.core.biases import Alibi
+from regard.core.products import Linear
 from regard.core.scores import as_score
 from regard.core.shapes import InputError
 from regard.nn.attention import Cache, MultiHeadAttention
@@ -28,7 +29,7 @@ class FeedForward(nn.Module):
         super().__init__()
         if activation not in ACTIVATIONS:
             raise InputError(f"activation={activation!r}; expected one of {', '.join(ACTIVATIONS)}")
-        self.w_1, self.w_2 = nn.Linear(d, hidden, bias=bias), nn.Linear(hidden, d, bias=bias)
+        self.w_1, self.w_2 = Linear(d, hidden, bias=bias), Linear(hidden, d, bias=bias)
         self.dropout, self.activation = nn.Dropout(dropout), activation
 
     def forward(self, x: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
