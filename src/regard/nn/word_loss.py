@@ -21,7 +21,7 @@ from regard.core.shapes import InputError, ShapeError, wide
 # What becomes of (states, weight, bias) of an output layer, in the place of logits.
 Read = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 
-CHUNK = {"cpu": 2**22, "other": 2**27}  # logits at a time: what stays in a cache; what keeps a GPU busy
+CHUNK = {"cpu": 2**21, "other": 2**27}  # logits at a time: what stays in a cache; what keeps a GPU busy
 
 
 def word_loss(
