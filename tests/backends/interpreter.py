@@ -27,6 +27,7 @@ KERNELS = (
     "backward_keys",
     "tanh_queries",
     "tanh_keys",
+    "relative_sums",
     "column_sums",
     "top_weights",
 )

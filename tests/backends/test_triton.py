@@ -51,13 +51,6 @@ def kernels(interpreted: ProcessPoolExecutor) -> Kernels:
     return agreeing
 
 
-def frozen(of_score: S.Score) -> S.Score:
-    """Kernels give no gradient of a table of biases."""
-    for name, parameter in of_score.named_parameters():
-        parameter.requires_grad_("table" not in name)
-    return of_score
-
-
 # Every score with five masks and normalizers, every mask with two scores or three; some of them in float16.
 TRIPLES = [
     pytest.param(s, KNOWN_NORMALIZERS[(i + j // 4) % 10], m, id=f"{s}-{KNOWN_NORMALIZERS[(i + j // 4) % 10]}-{m}")
@@ -69,13 +62,13 @@ TRIPLES = [
 
 @pytest.mark.parametrize(("of_score", "of_normalizer", "of_mask"), TRIPLES)
 def test_every_part_agrees(kernels: Kernels, of_score: Row, of_normalizer: Row, of_mask: Row) -> None:
-    parts = frozen(score(of_score, dtype=torch.float32)), normalizer(of_normalizer, dtype=torch.float32)
+    parts = score(of_score, dtype=torch.float32), normalizer(of_normalizer, dtype=torch.float32)
     kernels(Call(problem(dtype=torch.float32), *parts, mask(of_mask), {"seed": SEED}))
 
 
 @pytest.mark.parametrize(("of_score", "of_normalizer", "of_mask"), TRIPLES[::8])
 def test_float16_agrees(kernels: Kernels, of_score: Row, of_normalizer: Row, of_mask: Row) -> None:
-    parts = frozen(score(of_score, dtype=torch.float16)), normalizer(of_normalizer, dtype=torch.float16)
+    parts = score(of_score, dtype=torch.float16), normalizer(of_normalizer, dtype=torch.float16)
     kernels(Call(problem(dtype=torch.float16), *parts, mask(of_mask), {"seed": SEED}))
 
 
@@ -123,7 +116,7 @@ def test_several_tiles_agree(kernels: Kernels, of_mask: Row, dtype: torch.dtype)
     at = LONG.index(of_mask) + (3 if dtype == torch.float16 else 0)
     of_score, of_normalizer = WIDE[at % len(WIDE)], KNOWN_NORMALIZERS[at % 9]  # the last has a test of its own
     noise = {"dropout": 0.4, "seed": SEED} if at % 3 == 1 else {}
-    parts = frozen(score(of_score, dtype=dtype)), normalizer(of_normalizer, dtype=dtype)
+    parts = score(of_score, dtype=dtype), normalizer(of_normalizer, dtype=dtype)
     kernels(Call(long(dtype), *parts, mask(of_mask), noise), tile=(16, 32) if at % 2 else (32, 16))
 
 
@@ -132,6 +125,27 @@ def test_thresholds_are_found_where_the_sum_is_steepest(kernels: Kernels) -> Non
     query, key, value = (x.detach() for x in long(torch.float32))
     of_mask = mask(LONG[9])
     kernels(Call((query, key, value.requires_grad_()), S.Gaussian(1.0), N.Entmax(2.5), of_mask), near=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("build", "normalizer"),
+    [
+        (lambda: S.ScaledDot() + S.RelativeBias(HEADS, 3, align="end"), N.Softmax()),
+        (lambda: S.SoftCap(S.ScaledDot(), 2.0) + S.RelativeBias(HEADS, 20, align="start"), N.Identity()),
+        (lambda: S.SoftCap(S.Gated(11, 11) + S.RelativeBias(HEADS, 60, align=4), 2.0), N.Sigmoid()),
+        (
+            lambda: S.TanhSum(11) + S.RelativeBias(HEADS, 0, align="end") + S.RelativeBias(HEADS, 9, align="start"),
+            N.Softmax(),
+        ),
+    ],
+    ids=("short", "after a cap", "longer than the sequence", "two"),
+)
+def test_gradients_of_relative_biases_agree(
+    kernels: Kernels, build: Callable[[], S.Score], normalizer: N.Normalizer
+) -> None:
+    torch.manual_seed(1)
+    kernels(Call(long(torch.float32), build(), normalizer, M.causal(align="end"), {"dropout": 0.3, "seed": SEED}))
+    kernels(Call(long(torch.float32), build(), normalizer), tile=(32, 16))
 
 
 @pytest.mark.parametrize("normalizer", [N.Sparsemax(), N.Entmax(1.5), N.Entmax(1.3)], ids=str)
@@ -164,7 +178,7 @@ def test_no_kernel_reads_what_none_has_written(
     kernels: Kernels, of_score: Row, of_normalizer: Row, of_mask: Row
 ) -> None:
     """All memory that kernels are given holds NaN before."""
-    parts = frozen(score(of_score, dtype=torch.float32)), normalizer(of_normalizer, dtype=torch.float32)
+    parts = score(of_score, dtype=torch.float32), normalizer(of_normalizer, dtype=torch.float32)
     found = kernels(Call(long(torch.float32), *parts, mask(of_mask)), poison=True)
     assert not any(x.isnan().any() for x in found)
 

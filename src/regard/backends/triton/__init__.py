@@ -21,6 +21,7 @@ from regard.core.scores import Bilinear, Gated, Gaussian, ScaledDot, TanhSum
 from regard.core.statistics import Summary, summarize
 
 MOST_LISTED = 64  # more of a query's largest weights than this do not fit into registers
+MOST_DISTANCES = 2**14 + 1  # of a relative bias: each tile of queries sums the gradient of every distance
 WIDEST = 256  # heads wider than this do not fit into a multiprocessor's registers and shared memory
 
 
@@ -44,7 +45,10 @@ def why_not(query: Tensor, key: Tensor, value: Tensor, call: Call) -> str | None
         if type(bias) not in BIASES:
             return f"no kernel for the bias {type(bias).__name__}"
         if isinstance(bias, RelativeBias | DenseBias) and bias.table.requires_grad and torch.is_grad_enabled():
-            return f"no kernel for the gradient of {type(bias).__name__}'s table"
+            if isinstance(bias, DenseBias):
+                return "no kernel for the gradient of DenseBias's table, which is n x n itself"
+            if bias.table.shape[-1] > MOST_DISTANCES:
+                return f"a relative bias over {bias.table.shape[-1]} distances; its gradient is summed for {MOST_DISTANCES}"
     if type(call.normalizer) not in NORMALIZERS:
         return f"no kernel for the normalizer {type(call.normalizer).__name__}"
     if not built_in(call.mask):

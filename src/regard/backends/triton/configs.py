@@ -20,6 +20,8 @@ def choose(kernel: str, score: int, normalizer: int, d: int, d_v: int, bytes_eac
     width = max(d, d_v)
     if kernel == "top_weights":  # 64-bit numbers for each pair
         return (32, 64, 4, 2) if width <= 128 else (32, 32, 4, 1)
+    if kernel == "relative_sums":
+        return (64, 64, 4, 2) if width <= 64 and bytes_each == 2 else (32, 32, 4, 1)
     if score >= codes.TANH:
         return _pair_by_pair(kernel, score, width, bytes_each)
     if bytes_each == 4:

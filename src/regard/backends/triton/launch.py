@@ -10,13 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from regard.backends.triton import codes, configs
-from regard.backends.triton.kernels import additive, backward, forward, threshold, tokens
+from regard.backends.triton.kernels import additive, backward, biases, forward, threshold, tokens
 from regard.backends.triton.plan import Lowering, Plan, block_map, content_of, two_axes
 from regard.core.formula import Call
 from regard.core.normalizers import Softmax
 from regard.core.shapes import Extent
 
 LOG2E = 1 / math.log(2)
+SLICE = 32  # rows whose score gradients a program of the tanh sum holds at once
 LONGEST = 128  # keys of a query that a list holds, from which its threshold is found
 PASSES = {codes.SPARSEMAX: 30, codes.ENTMAX15: 30, codes.ENTMAX: 60}  # most passes over the keys for a threshold
 
@@ -263,6 +264,7 @@ class Gradients:
     v: Tensor | None
     gate: Tensor | None
     sink: Tensor | None
+    delta: Tensor  # for what else is asked for
 
 
 def gradients(p: Problem, grad: Tensor, out: Tensor, stat: Tensor) -> Gradients:
@@ -290,7 +292,7 @@ def gradients(p: Problem, grad: Tensor, out: Tensor, stat: Tensor) -> Gradients:
         # The sink has weight exp(sink - lse) and no value: its gradient is -weight · δ.
         weight = torch.exp2(p.sink[0][..., 0, 0, None] * LOG2E - stat.reshape(p.outer, p.heads, p.n_q))
         sink = -(weight * delta.reshape(p.outer, p.heads, p.n_q)).sum(-1)
-    return Gradients(dq, dk, dv, v, gate, sink)
+    return Gradients(dq, dk, dv, v, gate, sink, delta)
 
 
 def _of_gate(x: Tensor, share: Tensor) -> Tensor:
@@ -341,7 +343,7 @@ def _tanh_queries(p: Problem, grad: Tensor, out: Tensor, stat: Tensor, delta: Te
         strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(out), strided(grad),
         stat, delta, strided(curved), plain, total, tile_space(p.n_q, m, m * n, p), p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints,
         p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.call.dropout, p.keep,
-        DROPOUT=p.dropout, CAPPED=p.plan.capped, WITH_V=True, SPLIT=p.split(n, m), **constants, **options,
+        DROPOUT=p.dropout, CAPPED=p.plan.capped, WITH_V=True, SLICE=min(n, SLICE), **constants, **options,
     )  # fmt: skip
     dv = total.sum(-1, keepdim=True) - 2 * plain[:, :units, :n_q].sum(-1)  # Σ dS tanh = Σ dS - 2 Σ dS r
     return _of_units(curved, p.query, p), p.scale * dv.reshape(p.outer, p.heads, units).sum(0)
@@ -371,6 +373,23 @@ def _tanh_keys(p: Problem, grad: Tensor, stat: Tensor, delta: Tensor) -> tuple[T
         strided(p.query), strided(p.key), strided(p.value), p.q_units, p.k_units, p.tanh_v, strided(grad), stat, delta,
         strided(curved), strided(dv), tile_space(p.n_k, n, m * n, p), p.seed, p.map(m, n, True), p.plan.tensors, p.plan.ints, p.plan.floats,
         p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.call.dropout, p.keep, p.keep * p.linear,
-        DROPOUT=p.dropout, CAPPED=p.plan.capped, WIDE=p.wide, SPLIT=p.split(m, n), **constants, **options,
+        DROPOUT=p.dropout, CAPPED=p.plan.capped, WIDE=p.wide, SLICE=min(m, SLICE), **constants, **options,
     )  # fmt: skip
     return _of_units(curved, p.key, p), dv
+
+
+def of_relative(p: Problem, table: Tensor, grad: Tensor, stat: Tensor, delta: Tensor) -> Tensor:
+    """The gradient of a relative bias' table: [outer, heads, distances]."""
+    at, offset = next((at, offset) for each, at, offset in p.plan.relative if each is table)
+    m, n, options = launching(p.sizes("relative_sums"))
+    sums = torch.zeros(grid(p.n_q, m, p.elements)[0], table.shape[-1], dtype=torch.float32, device=p.device)
+    grad = rowwise(grad)
+    start(
+        biases.relative_sums, grid(p.n_q, m, p.elements),
+        strided(p.query), strided(p.key), strided(p.value), p.a, p.c, p.q_units, p.k_units, p.tanh_v, strided(grad),
+        stat, delta, sums, tile_space(p.n_q, m, m * n, p), p.seed, p.map(m, n, False), p.plan.tensors, p.plan.ints,
+        p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.call.dropout, p.keep, offset,
+        table.shape[-1] // 2, SINCE=at, DIAGONALS=power_of_2(m + n), DROPOUT=p.dropout, CAPPED=p.plan.capped,
+        **p.constants(m, n), **options,
+    )  # fmt: skip
+    return sums.reshape(p.outer, p.heads, -1, sums.shape[-1]).sum(2)

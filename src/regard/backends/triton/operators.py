@@ -56,7 +56,11 @@ def _backward(grad, out, stat, query, key, value, gate, parts, spec, batch, scal
         assert found.gate is not None
         result.append(_summed(found.gate[..., None], x) if want else x.new_empty(0))
     for part, want in zip(parts, wanted[3 + len(gate) :], strict=True):
-        result.append(_of_part(part, call, found) if want else part.new_empty(0))
+        if want and any(part is table for table, _, _ in problem.plan.relative):
+            sums = launch.of_relative(problem, part, grad, stat, found.delta)
+            result.append(_summed(sums.reshape(*extent.batch, sums.shape[-1]), part))
+        else:
+            result.append(_of_part(part, call, found) if want else part.new_empty(0))
     return result
 
 

@@ -96,6 +96,7 @@ class Plan:
     tensors: tuple[Tensor, ...]
     ints: tuple[int, ...]
     floats: tuple[float, ...]
+    relative: tuple[tuple[Tensor, int, int], ...] = ()  # relative biases: table, place in `mods`, offset
 
 
 class Lowering:
@@ -108,6 +109,7 @@ class Lowering:
         self.floats: list[float] = []
         self.tree: list[int] = []
         self.mods: list[int] = []
+        self.relative: list[tuple[Tensor, int, int]] = []
 
     def plan(self, score: Score, normalizer: Normalizer, mask: Mask | None) -> Plan:
         self.floats.append(float(getattr(normalizer, "bias", getattr(normalizer, "alpha", 0.0))))
@@ -133,6 +135,7 @@ class Lowering:
             tuple(self.tensors) or (torch.empty(1, device=self.extent.device),),
             tuple(self.ints) or (0,),
             tuple(self.floats),
+            tuple(self.relative),
         )
 
     # Scores: from the inside out.
@@ -157,6 +160,7 @@ class Lowering:
             table = two_axes(bias.table.contiguous(), extent, 1)
             self._keep(table)
             self.ints += [extent.offset(bias.align, "RelativeBias"), bias.table.shape[-1] // 2]
+            self.relative.append((bias.table, len(self.mods), self.ints[-2]))
             self.mods += [codes.RELATIVE, len(self.tensors) - 1, n]
         else:
             assert isinstance(bias, DenseBias)

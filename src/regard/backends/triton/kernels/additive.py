@@ -32,22 +32,34 @@ def add4(a, b, c, d, e, f, g, h):
 
 
 @triton.jit
-def laid_out(ds, SPACE, size: tl.constexpr, width: tl.constexpr):
-    """The same tile, its columns spread over threads: through memory of this program's own, since Triton would
-    otherwise keep the layout of the matrix product and convert for every unit."""
-    places = SPACE + (tl.arange(0, size) * width)[:, None] + tl.arange(0, width)[None, :]
+def by_lane(first, width: tl.constexpr):
+    """first, first + 1, ... as (warps, lanes)."""
+    lanes: tl.constexpr = 32 if width > 32 else width  # pyright: ignore[reportAssignmentType]
+    return first + (tl.arange(0, width // lanes) * lanes)[:, None] + tl.arange(0, lanes)[None, :]
+
+
+@triton.jit
+def put_down(ds, SPACE, row, size: tl.constexpr, width: tl.constexpr):
+    """Rows of a tile, into memory of this program's own, from `row` on."""
+    tl.store(SPACE + ((row + tl.arange(0, size)) * width)[:, None] + tl.arange(0, width)[None, :], ds)
+
+
+@triton.jit
+def taken_up(SPACE, size: tl.constexpr, width: tl.constexpr):
+    """All of them, as (rows, warps, lanes): the columns spread over threads, the rows inside each. Through memory,
+    since Triton would otherwise keep the layout of the matrix product and convert for every unit."""
     tl.debug_barrier()
-    tl.store(places, ds)
+    ds = tl.load(SPACE + (tl.arange(0, size) * width)[:, None, None] + by_lane(0, width)[None, :, :])
     tl.debug_barrier()
-    return tl.load(places)
+    return ds
 
 
 @triton.jit
 def unit_sums(
-    CURVED, PLAIN, stride, ds, q, k, v, i, j, n_q, n_k, WIDTH: tl.constexpr, WITH_V: tl.constexpr
+    CURVED, PLAIN, stride, ds, q, k, v, i, j, n_q, n_k, WIDTH: tl.constexpr, WITH_V: tl.constexpr,
 ):  # fmt: skip
     """Add Σ dS (1 - tanh²) / 4 and, if v's gradient is wanted, Σ dS (1 - tanh) / 2 over the first axis of a tile, for
-    every unit, to where the pointers (of the second axis) say: only this program, and there this thread, adds."""
+    every unit, to where the pointers (of the other axes) say: only this program, and there this thread, adds."""
     if tl.load(v[2]) + tl.load(v[2] + 1) <= 21.0:
         for d in range(0, WIDTH, 2):
             x = 1.0 + tl.load(q[0] + d * q[1] + i) * tl.load(k[0] + d * k[1] + j)
@@ -78,37 +90,43 @@ def unit_sums(
 
 @triton.jit
 def tanh_query_step(
-    dsum, block, CURVED, PLAIN, unit_stride, SPACE, grad, stat, delta, V, q_units, k_units, tanh_v, first, i, at_i, n_q, n_k, pre, factor,
-    dropout, keep, SEED, element, tensors, ints, floats, b, h,
+    dsum, block, CURVED, PLAIN, unit_stride, SPACE, grad, stat, delta, V, q_units, k_units, tanh_v, first, i, at_i,
+    n_q, n_k, pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
-    WIDTH: tl.constexpr, WITH_V: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
-    UNROLL: tl.constexpr, SPLIT: tl.constexpr,
+    WIDTH: tl.constexpr, WITH_V: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr, SLICE: tl.constexpr, DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr,
+    FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
-    start = block * BLOCK_N
-    offs = tl.arange(0, BLOCK_N)
-    j = (start + offs)[:, None]
-    at_j = j
-    if CHECK:
-        at_j = tl.minimum(j, n_k - 1)
-    value = tile_of(V[0], V[1], start, offs, tl.arange(0, BLOCK_V), n_k, WIDTH_V, BLOCK_V, CHECK)
-    u, s, slope = score_tile(
-        0.0, 0.0, 0.0, 0.0, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, True, FAST, PRECISION, UNROLL, first, start, SPLIT,
-    )  # fmt: skip
-    dp = tl.dot(value, tl.trans(grad), input_precision=PRECISION)
-    ok = True
-    p = weights(s, stat, factor, floats, NORM, FAST)
-    if CHECK:
-        ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
-        p = tl.where(ok, p, 0.0)
-    ds, noisy = score_gradient(
-        s, p, dp, delta, ok, slope, SEED, element, at_i, at_j, dropout, keep, floats, NORM, DROPOUT, CHECK, CAPPED
-    )
-    ds_there = laid_out(ds, SPACE, BLOCK_N, BLOCK_M)
-    unit_sums(CURVED, PLAIN, unit_stride, ds_there, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, WITH_V)
-    if WITH_V:
-        dsum += tl.sum(ds, 0)
+    """Score gradients slice by slice, since a thread's registers hold few of them; sums over all slices, since each
+    sum is one reading and one writing of memory."""
+    offs = tl.arange(0, SLICE)
+    for row in range(0, BLOCK_N, SLICE):
+        start = block * BLOCK_N + row
+        j = (start + offs)[:, None]
+        at_j = j
+        if CHECK:
+            at_j = tl.minimum(j, n_k - 1)
+        value = tile_of(V[0], V[1], start, offs, tl.arange(0, BLOCK_V), n_k, WIDTH_V, BLOCK_V, CHECK)
+        u, s, slope = score_tile(
+            0.0, 0.0, 0.0, 0.0, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
+            SCORE, MODS, PRE, WIDTH, True, FAST, PRECISION, UNROLL, 0, 0, (0, 0),
+        )  # fmt: skip
+        dp = tl.dot(value, tl.trans(grad), input_precision=PRECISION)
+        ok = True
+        p = weights(s, stat, factor, floats, NORM, FAST)
+        if CHECK:
+            ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
+            p = tl.where(ok, p, 0.0)
+        ds, noisy = score_gradient(
+            s, p, dp, delta, ok, slope, SEED, element, at_i, at_j, dropout, keep, floats, NORM, DROPOUT, CHECK, CAPPED
+        )
+        put_down(ds, SPACE, row, SLICE, BLOCK_M)
+        if WITH_V:
+            dsum += tl.sum(ds, 0)
+    ds = taken_up(SPACE, BLOCK_N, BLOCK_M)
+    j = (block * BLOCK_N + tl.arange(0, BLOCK_N))[:, None, None]
+    i = by_lane(first, BLOCK_M)[None, :, :]
+    unit_sums(CURVED, PLAIN, unit_stride, ds, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, WITH_V)
     return dsum
 
 
@@ -119,8 +137,8 @@ def tanh_queries(
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
     CAPPED: tl.constexpr, WIDTH: tl.constexpr, WITH_V: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
-    SPLIT: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
+    UNROLL: tl.constexpr,
 ):  # fmt: skip
     """Sums for the gradients of queries and of v."""
     tiles = tl.cdiv(n_q, BLOCK_M)
@@ -149,8 +167,8 @@ def tanh_queries(
     elif NORM >= SPARSEMAX:
         delta = tl.load(DELTA + here, mask=live, other=0.0)[None, :]
     space = SPACE + tl.program_id(0).to(tl.int64) * BLOCK_M * BLOCK_N
-    places = element.to(tl.int64) * CURVED[1] + first + offs
-    curved, plain = CURVED[0] + places, PLAIN + places
+    curved = CURVED[0] + element.to(tl.int64) * CURVED[1] + by_lane(first, BLOCK_M)
+    plain = PLAIN + element.to(tl.int64) * CURVED[1] + by_lane(first, BLOCK_M)
     dsum = tl.zeros([BLOCK_M], dtype=tl.float32)
 
     path = walk(
@@ -163,8 +181,8 @@ def tanh_queries(
             dsum = tanh_query_step(
                 dsum, block, curved, plain, CURVED[2], space, grad, stat, delta, values, q_units, k_units, tanh_v, first, i, at_i, n_q, n_k,
                 pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                SCORE, MODS, PRE, NORM, TREE, WIDTH, WITH_V, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, DROPOUT, phase == 0,
-                CAPPED, FAST, PRECISION, UNROLL, SPLIT,
+                SCORE, MODS, PRE, NORM, TREE, WIDTH, WITH_V, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, SLICE, DROPOUT, phase == 0,
+                CAPPED, FAST, PRECISION, UNROLL,
             )  # fmt: skip
 
     if WITH_V:
@@ -173,44 +191,48 @@ def tanh_queries(
 
 @triton.jit
 def tanh_key_step(
-    dv, block, CURVED, unit_stride, SPACE, value, GRAD, STAT, DELTA, q_units, k_units, tanh_v, first, j, at_j, n_q, n_k, pre, factor,
-    dropout, keep, SEED, element, tensors, ints, floats, b, h,
+    dv, block, CURVED, unit_stride, SPACE, value, GRAD, STAT, DELTA, q_units, k_units, tanh_v, first, j, at_j,
+    n_q, n_k, pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WIDTH: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
-    UNROLL: tl.constexpr, SPLIT: tl.constexpr, WIDE: tl.constexpr,
+    SLICE: tl.constexpr, DROPOUT: tl.constexpr, CHECK: tl.constexpr, CAPPED: tl.constexpr, FAST: tl.constexpr,
+    PRECISION: tl.constexpr, UNROLL: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    start = block * BLOCK_M
-    offs = tl.arange(0, BLOCK_M)
-    i = (start + offs)[:, None]
-    at_i = i
-    if CHECK:
-        at_i = tl.minimum(i, n_q - 1)
-    live = start + offs < n_q
-    grad = tile_of(GRAD[0], GRAD[1], start, offs, tl.arange(0, BLOCK_V), n_q, WIDTH_V, BLOCK_V, CHECK)
-    stat, delta = 0.0, 0.0
-    if NORM == SOFTMAX or NORM >= SPARSEMAX:
-        stat = tl.load(STAT + start + offs, mask=live, other=float("inf"))[:, None]
-        delta = tl.load(DELTA + start + offs, mask=live, other=0.0)[:, None]
-    u, s, slope = score_tile(
-        0.0, 0.0, 0.0, 0.0, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, start, first, SPLIT,
-    )  # fmt: skip
-    p = weights(s, stat, factor, floats, NORM, FAST)
-    ok = True
-    if CHECK:
-        ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
-        p = tl.where(ok, p, 0.0)
-    dp = tl.dot(grad, tl.trans(value), input_precision=PRECISION)
-    ds, noisy = score_gradient(
-        s, p, dp, delta, ok, slope, SEED, element, at_i, at_j, dropout, keep, floats, NORM, DROPOUT, CHECK, CAPPED
-    )
-    if WIDE:
-        dv = tl.dot(tl.trans(noisy), grad.to(tl.float32), dv, input_precision=PRECISION)
-    else:
-        dv = tl.dot(tl.trans(noisy.to(grad.dtype)), grad, dv, input_precision=PRECISION)
-    ds_there = laid_out(ds, SPACE, BLOCK_M, BLOCK_N)
-    unit_sums(CURVED, CURVED, unit_stride, ds_there, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, False)
+    offs = tl.arange(0, SLICE)
+    for row in range(0, BLOCK_M, SLICE):
+        start = block * BLOCK_M + row
+        i = (start + offs)[:, None]
+        at_i = i
+        if CHECK:
+            at_i = tl.minimum(i, n_q - 1)
+        live = start + offs < n_q
+        grad = tile_of(GRAD[0], GRAD[1], start, offs, tl.arange(0, BLOCK_V), n_q, WIDTH_V, BLOCK_V, CHECK)
+        stat, delta = 0.0, 0.0
+        if NORM == SOFTMAX or NORM >= SPARSEMAX:
+            stat = tl.load(STAT + start + offs, mask=live, other=float("inf"))[:, None]
+            delta = tl.load(DELTA + start + offs, mask=live, other=0.0)[:, None]
+        u, s, slope = score_tile(
+            0.0, 0.0, 0.0, 0.0, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
+            SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, 0, 0, (0, 0),
+        )  # fmt: skip
+        p = weights(s, stat, factor, floats, NORM, FAST)
+        ok = True
+        if CHECK:
+            ok = exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k)
+            p = tl.where(ok, p, 0.0)
+        dp = tl.dot(grad, tl.trans(value), input_precision=PRECISION)
+        ds, noisy = score_gradient(
+            s, p, dp, delta, ok, slope, SEED, element, at_i, at_j, dropout, keep, floats, NORM, DROPOUT, CHECK, CAPPED
+        )
+        if WIDE:
+            dv = tl.dot(tl.trans(noisy), grad.to(tl.float32), dv, input_precision=PRECISION)
+        else:
+            dv = tl.dot(tl.trans(noisy.to(grad.dtype)), grad, dv, input_precision=PRECISION)
+        put_down(ds, SPACE, row, SLICE, BLOCK_N)
+    ds = taken_up(SPACE, BLOCK_M, BLOCK_N)
+    i = (block * BLOCK_M + tl.arange(0, BLOCK_M))[:, None, None]
+    j = by_lane(first, BLOCK_N)[None, :, :]
+    unit_sums(CURVED, CURVED, unit_stride, ds, q_units, k_units, tanh_v, i, j, n_q, n_k, WIDTH, False)
     return dv
 
 
@@ -221,8 +243,8 @@ def tanh_keys(
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, DROPOUT: tl.constexpr,
     CAPPED: tl.constexpr, WIDTH: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr,
-    SPLIT: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, SLICE: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
+    UNROLL: tl.constexpr,
     WIDE: tl.constexpr,
 ):  # fmt: skip
     """Sums for the gradients of keys, and the gradients of values."""
@@ -241,7 +263,7 @@ def tanh_keys(
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     stats, deltas = STAT + element.to(tl.int64) * n_q, DELTA + element.to(tl.int64) * n_q
     space = SPACE + tl.program_id(0).to(tl.int64) * BLOCK_M * BLOCK_N
-    curved = CURVED[0] + element.to(tl.int64) * CURVED[1] + first + offs
+    curved = CURVED[0] + element.to(tl.int64) * CURVED[1] + by_lane(first, BLOCK_N)
     dv = tl.zeros([BLOCK_N, BLOCK_V], dtype=tl.float32)
 
     path = walk(
@@ -254,8 +276,8 @@ def tanh_keys(
             dv = tanh_key_step(
                 dv, block, curved, CURVED[2], space, value, grads, stats, deltas, q_units, k_units, tanh_v, first, j, at_j, n_q, n_k,
                 pre, factor, dropout, keep, SEED, element, tensors, ints, floats, b, h,
-                SCORE, MODS, PRE, NORM, TREE, WIDTH, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, DROPOUT, phase == 0,
-                CAPPED, FAST, PRECISION, UNROLL, SPLIT, WIDE,
+                SCORE, MODS, PRE, NORM, TREE, WIDTH, WIDTH_V, BLOCK_V, BLOCK_M, BLOCK_N, SLICE, DROPOUT, phase == 0,
+                CAPPED, FAST, PRECISION, UNROLL, WIDE,
             )  # fmt: skip
 
     cols = tl.arange(0, BLOCK_V)

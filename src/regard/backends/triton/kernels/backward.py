@@ -90,7 +90,7 @@ def query_step(
     value = tile_of(V[0], V[1], start, offs, tl.arange(0, BLOCK_V), n_k, WIDTH_V, BLOCK_V, CHECK)
     u, s, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL,
+        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, 0, 0, (0, 0),
     )  # fmt: skip
     dp = tl.dot(grad, tl.trans(value), input_precision=PRECISION)
     ok = True
@@ -222,7 +222,7 @@ def key_step(
         delta = tl.load(DELTA + start + offs, mask=live, other=0.0)[None, :]
     u, s, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, True, FAST, PRECISION, UNROLL,
+        SCORE, MODS, PRE, WIDTH, True, FAST, PRECISION, UNROLL, 0, 0, (0, 0),
     )  # fmt: skip
     p = weights(s, stat, factor, floats, NORM, FAST)
     ok = True

@@ -211,8 +211,8 @@ def kept(SEED, element, i, j, dropout):
 
 
 @triton.jit
-def modify(mods: tl.constexpr, at: tl.constexpr, s, slope, tensors, ints, floats, b, h, i, j):
-    """The final score, and its derivative with respect to the content."""
+def modify(mods: tl.constexpr, at: tl.constexpr, since: tl.constexpr, s, slope, tensors, ints, floats, b, h, i, j):
+    """The final score, and its derivative with respect to what was added at `since`: nothing but caps change it."""
     op: tl.constexpr = mods[at]
     if op == END:
         return s, slope
@@ -233,7 +233,9 @@ def modify(mods: tl.constexpr, at: tl.constexpr, s, slope, tensors, ints, floats
             bent = tanh(s / floats[n])
             s = bent * floats[n]
             slope = slope * (1.0 - bent * bent)
-        return modify(mods, at + 3, s, slope, tensors, ints, floats, b, h, i, j)
+        if at == since:
+            slope = 1.0
+        return modify(mods, at + 3, since, s, slope, tensors, ints, floats, b, h, i, j)
 
 
 @triton.jit

@@ -56,9 +56,10 @@ def tanh_of(TANH_V, h):
 def score_tile(
     q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, WIDTH: tl.constexpr, FLIP: tl.constexpr,
-    FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr, first_i=0, first_j=0, SPLIT: tl.constexpr = (0, 0),
+    FAST: tl.constexpr, PRECISION: tl.constexpr, UNROLL: tl.constexpr, first_i, first_j, SPLIT: tl.constexpr,
+    SINCE: tl.constexpr = -1,
 ):  # fmt: skip
-    """(content before gates, score before its factor, the score's derivative by its content) of one tile. i and j
+    """(content before gates, score before its factor, the score's derivative by its content, or by the bias at SINCE) of one tile. i and j
     say where tokens are stored, at_i and at_j where they stand; SPLIT, the tile's rows and columns, that they begin at
     first_i and first_j and are split over threads."""
     if SCORE >= TANH and SPLIT[0] > 0:
@@ -74,7 +75,7 @@ def score_tile(
     s = product(u, a, c, SCORE, FAST)
     if PRE:
         s = s * pre
-    s, slope = modify(MODS, 0, s, 1.0, tensors, ints, floats, b, h, at_i, at_j)
+    s, slope = modify(MODS, 0, SINCE, s, 1.0, tensors, ints, floats, b, h, at_i, at_j)
     return u, s, slope
 
 

@@ -182,7 +182,7 @@ def column_sums(
                 stat = tl.load(places, mask=begin + offs < n_q, other=float("inf"))[None, :]
             u, s, slope = score_tile(
                 q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-                SCORE, MODS, PRE, WIDTH, True, FAST, PRECISION, UNROLL,
+                SCORE, MODS, PRE, WIDTH, True, FAST, PRECISION, UNROLL, 0, 0, (0, 0),
             )  # fmt: skip
             p = weights(s, stat, factor, floats, NORM, FAST)
             if kind == 2:

@@ -99,7 +99,7 @@ def threshold_step(
             c = tl.load(C + start + offs, mask=start + offs < n_k, other=0.0)[None, :]
     u, z, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
-        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL,
+        SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, 0, 0, (0, 0),
     )  # fmt: skip
     if CHECK:
         z = tl.where(exists(TREE, tensors, ints, b, h, j, at_i, at_j, n_k), z, float("-inf"))
