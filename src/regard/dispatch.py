@@ -59,8 +59,11 @@ def attention(
     """
     nothing_asked = score is None and normalizer is None and mask is None and dropout == 0
     if nothing_asked and backend in ("auto", "sdpa") and sdpa.takes_as_they_are(query, key, value):
-        with typed_out_of_memory(query, key, CURES["sdpa"]):
+        try:  # a context around it would take longer than the checks
             return sdpa.scaled_dot_product_attention(query, key, value)
+        except (RuntimeError, MemoryError):
+            with typed_out_of_memory(query, key, CURES["sdpa"]):
+                raise
     with precisely(score, query, key, value) as (query, key, value):
         call, query, key, value = resolve(query, key, value, score, normalizer, mask, dropout, seed)
         chosen, module = choose(backend, query, key, value, call)
