@@ -108,8 +108,10 @@ def translation(data: Path, corpora: Path, into: Path) -> None:
     for code, found in dev.items():
         write_pairs(into / f"{code}.dev.tsv", found)
     back = train["fr"] + built_in(corpora, "fr", "train", BUILT_IN_BESIDE)
-    write_pairs(into / "fren.train.tsv", [(target, source) for source, target in back])
-    write_pairs(into / "fren.valid.tsv", [(target, source) for source, target in draw.sample(dev["fr"], 600)])
+    few = draw.sample(dev["fr"], 600)
+    for part, found in (("train", back), ("valid", few)):
+        write_pairs(into / f"enfr.{part}.tsv", found)
+        write_pairs(into / f"fren.{part}.tsv", [(target, source) for source, target in found])
     # What fills in and continues is shown with stories too.
     english = list(dict.fromkeys(source for found in train.values() for source, _ in found))
     stories = [line.text for line in read_lines(corpora / "stories.train.txt")]

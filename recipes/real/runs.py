@@ -40,6 +40,7 @@ VECTORS = (f"data.vectors={GLOVE}", "data.vocabulary=60000", "data.frozen=false"
 
 RUNS = {
     "many": Real("many"),
+    "english-french": Real("english-french"),
     "french-english": Real("french-english"),
     "ende-h3": captions("multi30k", "en", "de"),
     "ende-h3-tiny": captions("multi30k", "en", "de", *TINY),

@@ -151,7 +151,7 @@ def test_gradients_of_relative_biases_agree(
 @pytest.mark.parametrize("normalizer", [N.Sparsemax(), N.Entmax(1.5), N.Entmax(1.3)], ids=str)
 @pytest.mark.parametrize("spread", [0.02, 1.0, 3.0])
 def test_supports_of_any_size_agree(kernels: Kernels, normalizer: N.Normalizer, spread: float) -> None:
-    """From all keys, more than a list holds, to one or two; rows of both kinds in one tile."""
+    """From all keys to one or two; rows of both kinds in one tile."""
     torch.manual_seed(5)
     query, key, value = torch.randn(1, 1, 17, 8), torch.randn(1, 1, 300, 8), torch.randn(1, 1, 300, 8)
     rows = torch.linspace(1.0, 3.0, 17)[:, None] * spread

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard.cli.works import Attend
 
-LEAST, MOST = 3, 15  # turns
+LEAST, MOST = 3, 60  # turns
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,16 @@ def turn(runner: Runner, inputs: Sequence[Tensor], device: str, times: Times) ->
 
 
 def take_turns(
-    runners: dict[str, Runner], fresh: Callable[[], Sequence[Tensor]], device: str, seconds: float
+    runners: dict[str, Runner],
+    fresh: Callable[[], Sequence[Tensor]],
+    device: str,
+    seconds: float,
+    most: int = MOST,
 ) -> dict[str, Times]:
-    """All of them, turn by turn, until the time is up."""
+    """All of them, turn by turn, until the time is up or they had `most` turns."""
     times = {name: Times() for name in runners}
     start, turns, order = time.perf_counter(), 0, list(runners)
-    while turns < LEAST or (turns < MOST and time.perf_counter() - start < seconds):
+    while turns < LEAST or (turns < most and time.perf_counter() - start < seconds):
         inputs = fresh()
         for place in range(len(order)):  # who comes first finds cold caches: everybody, in turn
             name = order[(place + turns) % len(order)]

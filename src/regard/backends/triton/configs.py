@@ -14,7 +14,7 @@ Tiles = tuple[int, ...]
 OVERRIDE: dict[str, Tiles] = {}  # by kernel; for tests and for measuring
 
 
-def choose(kernel: str, score: int, normalizer: int, d: int, d_v: int, bytes_each: int) -> Tiles:
+def choose(kernel: str, score: int, normalizer: int, walk: int, d: int, d_v: int, bytes_each: int) -> Tiles:
     if kernel in OVERRIDE:
         return OVERRIDE[kernel]
     width = max(d, d_v)
@@ -29,25 +29,47 @@ def choose(kernel: str, score: int, normalizer: int, d: int, d_v: int, bytes_eac
     if kernel == "threshold":
         return (64, 64, 4, 3) if width <= 64 else (64, 64, 4, 2)
     if kernel == "forward":
-        if width > 128:
-            return (64, 64, 4, 2)
-        # Softmax and the gate keep more in registers than eight warps have to spare.
-        busy = width <= 64 and (normalizer == codes.SOFTMAX or score == codes.GATED)
-        return (128, 64, 4, 3) if busy else (128, 64, 8, 3)
+        return _forward(score, normalizer, width)
     if kernel == "backward_queries":
-        return (64, 64, 4, 3) if width <= 64 else (128, 64, 8, 3) if width <= 128 else (64, 32, 4, 1)
+        return _backward_queries(score, normalizer, walk, width)
+    return _backward_keys(score, normalizer, walk, width)
+
+
+def _forward(score: int, normalizer: int, width: int) -> Tiles:
+    if width > 128:
+        return (64, 64, 4, 2)
+    if width > 64:
+        return (128, 64, 8, 4)
+    if score == codes.GATED:  # few queries to a warp: what softmax scales again at each step is half as much
+        return (64, 128, 4, 3)
+    return (128, 64, 4, 3) if normalizer in (codes.RELU, codes.IDENTITY) else (128, 64, 8, 3)
+
+
+def _backward_queries(score: int, normalizer: int, walk: int, width: int) -> Tiles:
+    if width > 128:
+        return (64, 32, 4, 1)
+    if width > 64:
+        return (128, 64, 8, 3)
+    if walk == codes.RANGE:  # partial blocks, of which small ones waste less
+        return (64, 32, 4, 4)
+    return (64, 64, 4, 3) if score == codes.GATED else (64, 128, 4, 3)
+
+
+def _backward_keys(score: int, normalizer: int, walk: int, width: int) -> Tiles:
     if width > 128:
         return (32, 32, 4, 1)
-    if width > 64:  # four warps and 64 keys are as fast without a gate, and spill with one
-        return (64, 128, 8, 2)
-    return (32, 128, 4, 3) if score == codes.GATED or normalizer == codes.SPARSEMAX else (64, 64, 4, 3)
+    if width > 64:
+        return (32, 64, 4, 3) if normalizer == codes.SIGMOID else (32, 128, 8, 3)
+    if score == codes.GATED or walk == codes.RANGE:
+        return (32, 64, 4, 3)
+    return (32, 128, 4, 3) if normalizer in (codes.SOFTMAX, codes.SPARSEMAX) else (64, 64, 4, 3)
 
 
 def _pair_by_pair(kernel: str, score: int, width: int, bytes_each: int) -> Tiles:
-    if kernel == "tanh_queries":
-        return (128, 32, 4, 2)  # a thread per query, its keys inside: 128 = threads
+    if kernel == "tanh_queries":  # a thread per query, its keys inside: 128 = threads
+        return (128, 64, 4, 2) if bytes_each == 2 else (128, 32, 4, 2)
     if kernel == "tanh_keys":
         return (32, 128, 4, 2)
     if kernel == "forward" and score == codes.TANH and width <= 64 and bytes_each == 2:
-        return (64, 128, 8, 2)
+        return (64, 128, 8, 2, 128)
     return (32, 64, 4, 2) if width <= 128 else (32, 32, 4, 1)

@@ -18,7 +18,6 @@ from regard.core.shapes import Extent
 
 LOG2E = 1 / math.log(2)
 SLICE = 32  # rows whose score gradients a program of the tanh sum holds at once
-LONGEST = 128  # keys of a query that a list holds, from which its threshold is found
 PASSES = {codes.SPARSEMAX: 30, codes.ENTMAX15: 30, codes.ENTMAX: 60}  # most passes over the keys for a threshold
 
 
@@ -62,7 +61,10 @@ class Problem:
         # The score is pre · content, changed by biases and caps, times factor; factor > 0, so that a maximum may be
         # taken before it.
         self.pre_needed = len(plan.mods) > 1 or self.scale <= 0
-        self.pre, self.factor = (self.scale, 1.0) if self.pre_needed else (1.0, self.scale)
+        scale = (
+            self.scale / 2 if score == codes.GATED and self.exactness == codes.BRAIN else self.scale
+        )  # see `product`
+        self.pre, self.factor = (scale, 1.0) if self.pre_needed else (1.0, scale)
         self.linear = self.factor if plan.normalizer in (codes.RELU, codes.IDENTITY) else 1.0
         self.keep = 1 / max(1 - self.call.dropout, 1e-38) if self.call.dropout > 0 else 1.0
         nothing = (self.query, 0, 0, 0)
@@ -102,7 +104,9 @@ class Problem:
     def sizes(self, kernel: str) -> configs.Tiles:
         d, d_v = self.query.shape[-1], self.value.shape[-1]
         each = (self.value if self.score >= codes.TANH else self.query).element_size()  # of what is multiplied
-        return configs.choose(kernel, self.score, self.plan.normalizer, power_of_2(d), power_of_2(d_v), each)
+        return configs.choose(
+            kernel, self.score, self.plan.normalizer, self.plan.walk, power_of_2(d), power_of_2(d_v), each
+        )
 
     def map(self, block_m: int, block_n: int, flip: bool) -> tuple[Any, ...]:
         if self.plan.walk != codes.LISTED or self.positions is not None:
@@ -229,9 +233,9 @@ def statistic(p: Problem) -> Tensor:
         start(
             threshold.threshold, grid(p.n_q, m, p.elements),
             strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat,
-            tile_space(p.n_q, m, m * LONGEST, p), p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors, p.plan.ints,
+            p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors, p.plan.ints,
             p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.factor * (alpha - 1), PASSES[norm],
-            GATHERED=p.positions is not None, LONGEST=LONGEST, **constants, **options,
+            GATHERED=p.positions is not None, **constants, **options,
         )  # fmt: skip
     return stat
 

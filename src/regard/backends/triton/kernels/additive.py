@@ -14,7 +14,7 @@ import triton.language as tl
 
 from regard.backends.triton import codes
 from regard.backends.triton.kernels.backward import score_gradient
-from regard.backends.triton.kernels.device import SOFTMAX, exists, lead, reciprocal, tanh, tile_of, weights
+from regard.backends.triton.kernels.device import SOFTMAX, exists, lead, numbers_of, reciprocal, tanh, tile_of, weights
 from regard.backends.triton.kernels.forward import rows_of, score_tile, tanh_of, units_of
 from regard.backends.triton.kernels.walk import block_at, steps, walk
 
@@ -205,12 +205,11 @@ def tanh_key_step(
         at_i = i
         if CHECK:
             at_i = tl.minimum(i, n_q - 1)
-        live = start + offs < n_q
         grad = tile_of(GRAD[0], GRAD[1], start, offs, tl.arange(0, BLOCK_V), n_q, WIDTH_V, BLOCK_V, CHECK)
         stat, delta = 0.0, 0.0
         if NORM == SOFTMAX or NORM >= SPARSEMAX:
-            stat = tl.load(STAT + start + offs, mask=live, other=float("inf"))[:, None]
-            delta = tl.load(DELTA + start + offs, mask=live, other=0.0)[:, None]
+            stat = numbers_of(STAT, start, offs, n_q, float("inf"), CHECK)[:, None]
+            delta = numbers_of(DELTA, start, offs, n_q, 0.0, CHECK)[:, None]
         u, s, slope = score_tile(
             0.0, 0.0, 0.0, 0.0, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
             SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, 0, 0, (0, 0),

@@ -21,6 +21,7 @@ from regard.backends.triton.kernels.device import (
     gate,
     kept,
     lead,
+    numbers_of,
     slopes,
     tile_of,
     weights,
@@ -62,7 +63,7 @@ def score_gradient(
 
 
 @triton.jit
-def numbers_of(G, h, cols, WIDTH: tl.constexpr):
+def gate_of(G, h, cols, WIDTH: tl.constexpr):
     """One side's numbers of a gate."""
     return tl.load(G[0] + h * G[1] + cols * G[2], mask=cols < WIDTH, other=0.0).to(tl.float32)[None, :]
 
@@ -86,7 +87,7 @@ def query_step(
     if SCORE < TANH or SCORE == DISTANCE:
         k = tile_of(K[0], K[1], start, offs, tl.arange(0, BLOCK_D), n_k, WIDTH, BLOCK_D, CHECK)
         if SCORE == GATED or SCORE == GAUSSIAN:
-            c = tl.load(C + start + offs, mask=start + offs < n_k, other=0.0)[None, :]
+            c = numbers_of(C, start, offs, n_k, 0.0, CHECK)[None, :]
     value = tile_of(V[0], V[1], start, offs, tl.arange(0, BLOCK_V), n_k, WIDTH_V, BLOCK_V, CHECK)
     u, s, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
@@ -110,8 +111,8 @@ def query_step(
         )
         if SCORE == GATED:
             open = gate(a + c, FAST)
-            da += tl.sum(ds * u * (open * (1.0 - open)), 1)
             ds = ds * open
+            da += tl.sum(ds * (u - u * open), 1)  # a gate g has the slope g (1 - g)
         elif SCORE == GAUSSIAN or SCORE == DISTANCE:
             da += tl.sum(ds, 1)
         dq = tl.dot(ds.to(k.dtype), k, dq, input_precision=PRECISION)
@@ -188,7 +189,7 @@ def backward_queries(
         cols = tl.arange(0, BLOCK_D)
         if SCORE == GATED:  # queries also open gates
             tl.store(DA + here, da * scale, mask=live)
-            dq += da[:, None] * numbers_of(G, h, cols, WIDTH)
+            dq += da[:, None] * gate_of(G, h, cols, WIDTH)
         places = lead(DQ[0], DQ, 1, b, h) + first.to(tl.int64) * DQ[3] + offs[:, None] * DQ[3] + cols[None, :]
         tl.store(places, (dq * scale).to(DQ[0].dtype.element_ty), mask=live[:, None] & (cols < WIDTH)[None, :])
 
@@ -209,17 +210,16 @@ def key_step(
     at_i = i
     if CHECK:
         at_i = tl.minimum(i, n_q - 1)
-    live = start + offs < n_q
     q, a = 0.0, 0.0
     if SCORE < TANH or SCORE == DISTANCE:
         q = tile_of(Q[0], Q[1], start, offs, tl.arange(0, BLOCK_D), n_q, WIDTH, BLOCK_D, CHECK)
         if SCORE == GATED or SCORE == GAUSSIAN:
-            a = tl.load(A + start + offs, mask=live, other=0.0)[None, :]
+            a = numbers_of(A, start, offs, n_q, 0.0, CHECK)[None, :]
     grad = tile_of(GRAD[0], GRAD[1], start, offs, tl.arange(0, BLOCK_V), n_q, WIDTH_V, BLOCK_V, CHECK)
     stat, delta = 0.0, 0.0
     if NORM == SOFTMAX or NORM >= SPARSEMAX:
-        stat = tl.load(STAT + start + offs, mask=live, other=float("inf"))[None, :]
-        delta = tl.load(DELTA + start + offs, mask=live, other=0.0)[None, :]
+        stat = numbers_of(STAT, start, offs, n_q, float("inf"), CHECK)[None, :]
+        delta = numbers_of(DELTA, start, offs, n_q, 0.0, CHECK)[None, :]
     u, s, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
         SCORE, MODS, PRE, WIDTH, True, FAST, PRECISION, UNROLL, 0, 0, (0, 0),
@@ -239,8 +239,8 @@ def key_step(
         dv = tl.dot(noisy.to(grad.dtype), grad, dv, input_precision=PRECISION)
     if SCORE == GATED:
         open = gate(a + c, FAST)
-        dc += tl.sum(ds * u * (open * (1.0 - open)), 1)
         ds = ds * open
+        dc += tl.sum(ds * (u - u * open), 1)
     elif SCORE == GAUSSIAN or SCORE == DISTANCE:
         dc += tl.sum(ds, 1)
     if SCORE < TANH or SCORE == DISTANCE:
@@ -302,7 +302,7 @@ def backward_keys(
     cols = tl.arange(0, BLOCK_D)
     if SCORE == GATED:
         tl.store(DC + element.to(tl.int64) * n_k + first + offs, dc * scale, mask=live)
-        dk += dc[:, None] * numbers_of(G, h, cols, WIDTH)
+        dk += dc[:, None] * gate_of(G, h, cols, WIDTH)
     if SCORE < TANH or SCORE == DISTANCE:
         places = lead(DK[0], DK, 1, b, h) + first.to(tl.int64) * DK[3] + offs[:, None] * DK[3] + cols[None, :]
         tl.store(places, (dk * scale).to(DK[0].dtype.element_ty), mask=live[:, None] & (cols < WIDTH)[None, :])

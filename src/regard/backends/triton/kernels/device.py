@@ -273,9 +273,7 @@ def sigmoid(t, FAST: tl.constexpr):
 
 @triton.jit
 def gate(x, FAST: tl.constexpr):
-    """The sigmoid of what a query and a key bring to their gate, times -log2 e (for bfloat16: halved). There it is
-    1/2 + tanh(x/2)/2 by the special-function unit, off by up to 2.4e-4: a tenth of what rounding the score to
-    bfloat16 would do. Not for weights: they may be far smaller than that."""
+    """The sigmoid of what a query and a key bring to their gate, times -log2 e (for bfloat16: halved)."""
     if FAST == BRAIN:
         return 0.5 + 0.5 * rough_tanh(x)
     else:
@@ -284,6 +282,8 @@ def gate(x, FAST: tl.constexpr):
 
 @triton.jit
 def rough_tanh(x):
+    """By the special-function unit: half of it is off by up to 2.4e-4, a tenth of what rounding the score to bfloat16
+    would do. Not for weights: they may be far smaller than that."""
     if INTERPRETED:
         return tanh(x)
     else:
@@ -354,3 +354,12 @@ def tile_of(base, stride, start, offs, cols, limit, WIDTH: tl.constexpr, BLOCK: 
             return tl.load(places)
         else:
             return tl.load(places, mask=(cols < WIDTH)[None, :], other=0.0)
+
+
+@triton.jit
+def numbers_of(base, start, offs, limit, other, CHECK: tl.constexpr):
+    """Numbers start + offs of a vector: `other` outside."""
+    if CHECK:
+        return tl.load(base + start + offs, mask=start + offs < limit, other=other)
+    else:
+        return tl.load(base + start + offs)

@@ -21,6 +21,7 @@ from regard.backends.triton.kernels.device import (
     kept,
     lead,
     modify,
+    numbers_of,
     tile_of,
     weights,
 )
@@ -98,7 +99,7 @@ def forward_step(
     if SCORE < TANH:
         k = tile_of(K[0], K[1], start, offs, tl.arange(0, BLOCK_D), n_k, WIDTH, BLOCK_D, CHECK)
         if SCORE >= GATED:
-            c = tl.load(C + start + offs, mask=start + offs < n_k, other=0.0)[None, :]
+            c = numbers_of(C, start, offs, n_k, 0.0, CHECK)[None, :]
     u, s, slope = score_tile(
         q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
         SCORE, MODS, PRE, WIDTH, False, FAST, PRECISION, UNROLL, first, start, SPLIT,

@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from regard.backends.triton import codes
-from regard.backends.triton.kernels.device import GATED, GAUSSIAN, gate, reciprocal, tanh
+from regard.backends.triton.kernels.device import BRAIN, GATED, GAUSSIAN, reciprocal, rough_tanh, sigmoid, tanh
 
 TANH = tl.constexpr(codes.TANH)
 DISTANCE = tl.constexpr(codes.DISTANCE)
@@ -18,8 +18,10 @@ DISTANCE = tl.constexpr(codes.DISTANCE)
 @triton.jit
 def product(u, a, c, SCORE: tl.constexpr, FAST: tl.constexpr):
     """The content from the dot products u and what a token brings alone."""
-    if SCORE == GATED:
-        return u * gate(a + c, FAST)
+    if SCORE == GATED and FAST == BRAIN:
+        return u + u * rough_tanh(a + c)  # twice the score: the half is part of what comes after
+    elif SCORE == GATED:
+        return u * sigmoid(a + c, FAST)
     elif SCORE == GAUSSIAN:
         return u + (a + c)
     else:
