@@ -689,7 +689,7 @@ def summaries(results: Results) -> None:
         plain = milliseconds(lambda: attention(q, k, v, backend="triton"))
         for top in (0, 8):
             attention_summary(q, k, top=top)  # compiled
-            ms = plain_milliseconds(lambda top=top: attention_summary(q, k, top=top))
+            ms = milliseconds(lambda top=top: attention_summary(q, k, top=top))
             work = f"{case}: summary, top {top}; forward of the template {plain:.3f} ms"
             note(results, {"work": work, "who": "regard", "forward": ms})
 

@@ -4,6 +4,7 @@ summary is asked for."""
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -24,25 +25,53 @@ PROGRAMS = 4096  # enough to fill any GPU: where there would be more, one progra
 
 def summarized(p: Problem, top: int, pool: int) -> Summary:
     stat, entropy = _rows(p)
-    sums = _columns(p, stat, min(pool, p.n_q))
-    after = p.keep * p.linear
-    pooled = torch.zeros(*sums.shape[:2], min(pool, p.n_k), device=p.device)
-    pooled.index_add_(-1, cells_of(p.n_k, pool, p.device), sums)
-    per_cell = torch.bincount(cells_of(p.n_q, pool, p.device), minlength=sums.shape[1])
+    cells_q, cells_k = min(pool, p.n_q), min(pool, p.n_k)
+    sums = _columns(p, stat, cells_q)
+    pooled = _pooled(sums, cells_k) / _per_cell(p.n_q, cells_q, p.device)[:, None]
+    mass = sums.sum(1)
     best, indices = _top(p, stat, min(top, p.n_k))
-    lse = stat.float() / math.log2(math.e) if p.plan.normalizer == codes.SOFTMAX else None
+    after = p.keep * p.linear
+    if after != 1:
+        best, mass, pooled = best * after, mass * after, pooled * after
+    lse = None
+    if p.plan.normalizer == codes.SOFTMAX:
+        lse = torch.where(stat == math.inf, -math.inf, stat / math.log2(math.e))
 
     def whole(x: Tensor) -> Tensor:
         return x.reshape(*p.extent.batch, *x.shape[1:])
 
     return Summary(
-        None if lse is None else whole(torch.where(lse == math.inf, -math.inf, lse)),
-        whole(entropy),
-        whole(best * after),
-        whole(indices),
-        whole(sums.sum(1) * after),
-        whole(pooled * after / per_cell[:, None]),
+        None if lse is None else whole(lse), whole(entropy), whole(best), whole(indices), whole(mass), whole(pooled)
     )
+
+
+def _pooled(sums: Tensor, cells: int) -> Tensor:
+    """[elements, cells of queries, cells of keys], from sums for every key."""
+    n = sums.shape[-1]
+    if n % cells == 0:
+        return sums.unflatten(-1, (cells, -1)).sum(-1)
+    pooled = sums.new_zeros(*sums.shape[:2], cells)
+    return pooled.index_add_(-1, cells_of(n, cells, sums.device), sums)
+
+
+# What depends on lengths alone is computed once: many small launches would take longer than the kernels.
+
+
+@lru_cache(maxsize=64)
+def _edges(n: int, cells: int, device: torch.device) -> Tensor:
+    """Where the cells of `cells_of` begin, and where the last one ends."""
+    return torch.tensor([-(-cell * n // cells) for cell in range(cells + 1)], dtype=torch.int32, device=device)
+
+
+@lru_cache(maxsize=64)
+def _per_cell(n: int, cells: int, device: torch.device) -> Tensor:
+    edges = _edges(n, cells, device)
+    return (edges[1:] - edges[:-1]).float()
+
+
+@lru_cache(maxsize=64)
+def _all_exist(cells: int, blocks: int, device: torch.device) -> Tensor:
+    return torch.full((cells, blocks), 2, dtype=torch.uint8, device=device)
 
 
 def _constants(p: Problem, block_m: int, block_n: int, without: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -70,12 +99,12 @@ def _columns(p: Problem, stat: Tensor, cells: int) -> Tensor:
     m, n, options = launching(p.sizes("column_sums"))
     sums = torch.empty(p.elements, cells, p.n_k, dtype=torch.float32, device=p.device)
     tiles = tiles_of(p.n_k, n)
-    edges = -(torch.arange(cells + 1, device=p.device) * p.n_q).neg().div(cells, rounding_mode="floor")  # as cells_of
+    edges = _edges(p.n_q, cells, p.device)
     per = max(1, cells * tiles * p.elements // PROGRAMS)
     start(
         statistics.column_sums, (tiles * tiles_of(cells, per) * p.elements,),
         strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat, sums,
-        _kinds(p.call, p.extent, edges, n), edges.to(torch.int32), p.seed, p.plan.tensors, p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads,
+        _kinds(p.call, p.extent, edges, n), edges, p.seed, p.plan.tensors, p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads,
         cells, per, p.pre, p.log_factor(), p.call.dropout, DROPOUT=p.dropout,
         **_constants(p, m, n, ("WALK", "BAND", "LEFT", "RIGHT")), **options,
     )  # fmt: skip
@@ -86,7 +115,7 @@ def _kinds(call: Call, extent: Extent, edges: Tensor, block: int) -> tuple[Any, 
     """Of each cell of queries and block of keys: whether no (0), some (1) or all (2) pairs exist; and its strides."""
     shape, device = (len(edges) - 1, tiles_of(extent.n_k, block)), extent.device
     if call.mask is None:
-        kinds = torch.full(shape, 2, dtype=torch.uint8, device=device)
+        kinds = _all_exist(*shape, device)
     elif _written(call.mask):  # its rectangles would be counted in a table many times its size
         kinds = torch.ones(shape, dtype=torch.uint8, device=device)
     else:
