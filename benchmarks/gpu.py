@@ -26,6 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from benchmarks.gpu_table import page
 from regard import attention, masks
 from regard import normalizers as N
 from regard import scores as S
@@ -251,20 +252,7 @@ class Results:
         self.out.mkdir(parents=True, exist_ok=True)
         data = {name: value for name, value in vars(self).items() if name != "out"}
         (self.out / "gpu.json").write_text(json.dumps(data, indent=1))
-        (self.out / "gpu.md").write_text(self.markdown())
-
-    def markdown(self) -> str:
-        lines = [f"# {self.machine}", "", "Error is |ours - exact| / |exact| against float64, of the output.", ""]
-        lines += ["| work | who | forward ms | TFLOP/s | backward ms | TFLOP/s | memory MiB | error |"]
-        lines += ["|---|---|---|---|---|---|---|---|"]
-        for row in self.table:
-            cells = [f"{row.get(name, '')}" for name in ("work", "who", "forward", "forward_rate", "backward", "backward_rate", "memory", "error")]  # fmt: skip
-            lines.append("| " + " | ".join(cells) + " |")
-        lines += ["", "## Agreement with float64 (output, gradients)", ""]
-        lines += [f"- {row['case']}: {row['errors']} {'' if row['ok'] else '**WRONG**'}" for row in self.correctness]
-        lines += ["", "## Tiles", ""] + [f"- {row}" for row in self.variants]
-        lines += ["", "## Failures", ""] + [f"- {text}" for text in self.failures]
-        return "\n".join(lines) + "\n"
+        (self.out / "gpu.md").write_text(page(data))
 
     def fail(self, what: str) -> None:
         error = traceback.format_exc()
@@ -825,8 +813,9 @@ def measure_all(options: argparse.Namespace) -> bool:
     results = Results.continued(options.out)
     import triton
 
-    results.machine = f"{torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}"
-    print(results.machine, time.strftime("%Y-%m-%d"), flush=True)
+    date = time.strftime("%Y-%m-%d")
+    results.machine = f"{date}, {torch.cuda.get_device_name()}, torch {torch.__version__}, triton {triton.__version__}"
+    print(results.machine, flush=True)
     spawn = get_context("spawn")
     pool = ProcessPoolExecutor(options.workers, mp_context=spawn)
     peers = ProcessPoolExecutor(5, mp_context=spawn)
