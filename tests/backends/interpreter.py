@@ -15,10 +15,10 @@ from torch import Tensor, nn
 from regard import attention
 from regard.backends import triton
 from regard.core.statistics import Summary, summarize
-from regard.masks import Mask
-from regard.normalizers import Normalizer
+from regard.masks import Mask, causal
+from regard.normalizers import Normalizer, Sparsemax
 from regard.resolve import resolve
-from regard.scores import Score
+from regard.scores import Gated, RelativeBias, Score, TanhSum
 
 KERNELS = (
     "forward",
@@ -94,3 +94,48 @@ def summaries(call: Call, top: int, pool: int) -> tuple[Summary, Summary]:
         return by(query, key, resolved, top, pool)
 
     return seen(triton.summary, call), seen(summarize, call.exact())
+
+
+class Model(nn.Module):
+    """One attention by the kernels, with all that a graph must carry: parameters, a bias, a mask, noise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.score = TanhSum(4, heads=2) + RelativeBias(2, 3)
+        self.gated = Gated(4, 4)
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        middle = attention(query, key, value, score=self.score, mask=causal(), dropout=0.2, seed=3, backend="triton")
+        return attention(middle, key, value, score=self.gated, normalizer=Sparsemax(), backend="triton")
+
+
+def _inputs(n: int) -> list[Tensor]:
+    torch.manual_seed(n)
+    return [torch.randn(1, 2, n, 4, requires_grad=True) for _ in "qkv"]
+
+
+def compiled(lengths: tuple[int, ...]) -> tuple[int, list[tuple[list[Tensor], list[Tensor]]]]:
+    """(graphs that were made; for each length what compiled and what plain code give, gradients too)."""
+    import torch._functorch.config as functorch  # these import Triton: the interpreter must be chosen before
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    model, counter = Model(), CompileCounterWithBackend("aot_eager")
+    with functorch.patch(enable_autograd_cache=False):
+        by_graph = torch.compile(model, fullgraph=True, backend=counter)
+        found = []
+        for n in lengths:
+            both = []
+            for run in (by_graph, model):
+                inputs = _inputs(n)
+                out = run(*inputs)
+                gradients = torch.autograd.grad(out.square().sum(), [*inputs, *model.parameters()])
+                both.append([out.detach(), *gradients])
+            found.append(tuple(both))
+    return counter.frame_count, found
+
+
+def exported(lengths: tuple[int, ...]) -> list[tuple[Tensor, Tensor]]:
+    """For each length what a program that was exported once and what plain code give."""
+    model, n = Model().eval(), torch.export.Dim("n", min=4, max=4096)
+    program = torch.export.export(model, tuple(_inputs(17)), dynamic_shapes=({2: n},) * 3).module()
+    return [(program(*_inputs(n)).detach(), model(*_inputs(n)).detach()) for n in lengths]

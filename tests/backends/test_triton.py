@@ -15,7 +15,7 @@ from torch import Tensor
 from regard import masks as M
 from regard import normalizers as N
 from regard import scores as S
-from tests.backends.interpreter import Call, choose_interpreter, run, summaries
+from tests.backends.interpreter import Call, choose_interpreter, compiled, exported, run, summaries
 from tests.mechanisms import MASKS, NORMALIZERS, SCORES, Row, mask, normalizer, problem, score
 
 pytest.importorskip("triton")
@@ -234,3 +234,15 @@ def test_summaries_agree(
         assert (seen is None) == (expected is None)
         if seen is not None:
             torch.testing.assert_close(seen, expected.float(), atol=2e-5, rtol=2e-5, msg=lambda m, n=name: f"{n}: {m}")
+
+
+def test_compiled_code_serves_every_length(interpreted: ProcessPoolExecutor) -> None:
+    graphs, found = interpreted.submit(compiled, (17, 23, 40, 9)).result()
+    assert graphs <= 2  # one for the first length, one for all others
+    for by_graph, plain in found:
+        torch.testing.assert_close(by_graph, plain, rtol=1e-5, atol=1e-5)
+
+
+def test_an_exported_program_serves_every_length(interpreted: ProcessPoolExecutor) -> None:
+    for program, plain in interpreted.submit(exported, (17, 31, 6)).result():
+        torch.testing.assert_close(program, plain)
