@@ -60,7 +60,10 @@ def backward(
     products = content in (codes.DOT, codes.GATED)
     parts = max(1, min(-(-2 * torch.get_num_threads() // size), -(-n_r // 8)))
     to_query = any(wanted[:2]) or any(wanted[3:])
-    new = inputs.value.new_zeros
+
+    def new(*shape: int) -> Tensor:  # by numpy, which wakes no threads: on a busy machine each time is a wait
+        return torch.from_numpy(np.zeros(shape, plan.dtype))
+
     none = new(0)
     has = [x is not None for x in inputs]
     gated = content == codes.GATED
@@ -107,19 +110,19 @@ def backward(
 
         share(run, size * parts, plan.work(seen) * 3)
     plan.close()
-    key = key.sum(1)
+    key, value, gate_k, units, line, sink = (_sum(x) for x in (key, value, gate_k, units, line, sink))
     key = key[..., : plan.depth] if products else key.mT.reshape(size, plan.span, plan.depth)[:, :n_k]
     if gated:
         query = torch.cat([query, gate_q[..., None]], -1)
-        key = torch.cat([key, gate_k.sum(1)[:, :n_k, None]], -1)
+        key = torch.cat([key, gate_k[:, :n_k, None]], -1)
     found = [
         query,
         key,
-        value.sum(1)[..., : plan.d_v],
-        units.sum(1) if has[3] else none,
-        line.sum(1) if has[4] else none,
+        value[..., : plan.d_v],
+        units,
+        line,
         table,
-        sink.sum(1),
+        sink,
     ]
     return [
         x.reshape((*batch, *x.shape[1:])).sum_to_size(of.shape).contiguous()
@@ -127,3 +130,8 @@ def backward(
         else none.clone()
         for x, of, want in zip(found, inputs, wanted, strict=True)
     ]
+
+
+def _sum(parts: Tensor) -> Tensor:
+    """Of what each thread found; nothing stays nothing."""
+    return torch.from_numpy(parts.numpy().sum(1)) if parts.ndim > 1 else parts
