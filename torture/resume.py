@@ -90,7 +90,7 @@ def stopped(run: Run, folder: Path, at: int) -> tuple[bool, bool]:
 @contextmanager
 def interrupted(at: int) -> Iterator[None]:
     """A signal to this process while batch number `at` is computed."""
-    real, count = training.loss_of, 0
+    real, count = training.Loop._loss, 0
 
     def call(*args: Any) -> Any:
         nonlocal count
@@ -99,11 +99,11 @@ def interrupted(at: int) -> Iterator[None]:
             os.kill(os.getpid(), signal.SIGTERM)
         return real(*args)
 
-    training.loss_of = call  # pyright: ignore[reportPrivateImportUsage]
+    training.Loop._loss = call  # pyright: ignore[reportAttributeAccessIssue]
     try:
         yield
     finally:
-        training.loss_of = real  # pyright: ignore[reportPrivateImportUsage]
+        training.Loop._loss = real
 
 
 def compared(found: Any, expected: Any) -> tuple[int, int]:
