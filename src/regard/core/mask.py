@@ -8,6 +8,7 @@ lengths and ids stay on their device, nothing is read by the host.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -36,6 +37,14 @@ class BlockMap(NamedTuple):
 
 class Mask(Part):
     """Base of all masks. `& | ~` combine them."""
+
+    finite = False  # what it hides surely holds numbers, so that weights of 0 suffice to remove it
+
+    def of_finite(self) -> Mask:
+        """The same mask, with that promise: nothing need be blanked."""
+        same = copy.copy(self)
+        object.__setattr__(same, "finite", True)
+        return same
 
     def allowed(self, tile: Tile) -> Bool[Tensor, "*batch r c"]:
         raise NotImplementedError(f"{type(self).__name__} must say which pairs of a tile are allowed")

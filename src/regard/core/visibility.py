@@ -32,7 +32,7 @@ def blank_unseen(
     if 0 in (*extent.batch, extent.n_q, extent.n_k):  # no pairs at all: even a mask that hides nothing
         nobody = torch.zeros((), dtype=torch.bool, device=extent.device)
         return torch.where(nobody, query, 0.0), torch.where(nobody, key, 0.0), torch.where(nobody, value, 0.0)
-    if mask is None or mask.sees_all(extent):
+    if mask is None or mask.finite or mask.sees_all(extent):
         return query, key, value
     if torch.onnx.is_in_onnx_export():  # ONNX knows no operator of ours; the mask is written out
         allowed = mask.allowed(extent.tile()).expand(*extent.batch, -1, -1)

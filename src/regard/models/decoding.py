@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from jaxtyping import Float, Int
@@ -105,6 +105,7 @@ def sample(
     generator.manual_seed(int(torch.randint(2**62, ())) if seed is None else seed)
 
     def draw(log_p: Float[Tensor, "R V"], draws: Int[Tensor, " R"]) -> Int[Tensor, " R"]:
+        log_p = log_p.double()
         uniform = torch.rand(n, log_p.shape[-1], generator=generator, dtype=torch.float64)
         gumbel = -(-uniform.clamp(min=1e-300).log()).log()  # the largest of log p + gumbel is one draw from p
         kept = kept_words(log_p / temperature, top_k, top_p)
@@ -153,10 +154,10 @@ def _write(
         ends = torch.tensor(_ends(max_length, forced), device=source.device)
         for t in range(int(ends.max())):
             logits, state = model.step(token, state)
-            log_p = wide(logits).log_softmax(-1).double()
+            log_p = wide(logits).log_softmax(-1)
             log_p = _only_forced(log_p, forced, (rows // n).tolist(), t)
             token = choose(log_p, rows % n)
-            total = total + log_p.gather(-1, token[:, None])[:, 0]
+            total = total + log_p.gather(-1, token[:, None])[:, 0].double()
             for row, word in zip(rows.tolist(), token.tolist(), strict=True):
                 answers[row].append(word)
             going = (token != eos) & (t + 1 < ends[rows // n])
@@ -203,7 +204,7 @@ def beam(
         ends = _ends(max_length, forced)
         ended: list[list[Hypothesis]] = [[] for _ in forced]  # best first, at most n_best
         inputs = torch.arange(len(source), device=device)  # the inputs still searched
-        state = model.begin(source, lengths).select(inputs.repeat_interleave(width))
+        state = _spread(model.begin(source, lengths), inputs, width)
         token = _first(bos, source)[:, None].expand(-1, width)  # I width
         # All beams begin alike, so only the first may go on.
         total = torch.full((len(source), width), float("-inf"), dtype=torch.float64, device=device)
@@ -213,13 +214,15 @@ def beam(
         while len(inputs):
             logits, state = model.step(token.reshape(-1), state)
             names = inputs.tolist()
-            log_p = wide(logits).log_softmax(-1).double()
+            log_p = wide(logits).log_softmax(-1)
             log_p = _only_forced(log_p, forced, [i for i in names for _ in range(width)], t)
             V = log_p.shape[-1]
-            candidates = (total[..., None] + log_p.unflatten(0, (-1, width))).flatten(1)  # I width·V
-            # Each beginning can end in one way only: of 2·width candidates, width or more go on.
+            # Each beginning can end in one way only: of 2·width candidates, width or more go on. They are among the
+            # 2·width likeliest words of each beginning.
+            log_p, token = (each.unflatten(0, (-1, width)) for each in log_p.topk(min(2 * width, V)))  # I width k
+            candidates = (total[..., None] + log_p.double()).flatten(1)  # I width·k
             total, best = candidates.topk(min(2 * width, width * V), dim=-1)
-            parent, token = best // V, best % V
+            parent, token = best // log_p.shape[-1], token.flatten(1).gather(-1, best)
             t += 1
 
             is_end = (token == eos) & (total > float("-inf"))
@@ -256,6 +259,14 @@ def beam(
             if len(inputs):
                 state = state.select(rows)
         return Decoded(ended)
+
+
+def _spread(state: Any, inputs: Int[Tensor, " I"], width: int) -> Any:
+    """Each input's state `width` times, side by side. What all of them read may stay one: from here on rows that are
+    selected keep the beams of an input together."""
+    if hasattr(state, "spread"):
+        return state.spread(inputs, width)
+    return state.select(inputs.repeat_interleave(width))
 
 
 def penalty(length: int, alpha: float) -> float:

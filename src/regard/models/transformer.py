@@ -14,13 +14,13 @@ from typing import Any
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from regard.core.mask import And, Mask, Not, Or, PerHead
 from regard.core.masks import causal, padding, per_head
+from regard.core.products import Linear, linear
 from regard.core.rules import Band, Stride
 from regard.core.shapes import InputError
-from regard.nn.attention import Cache
+from regard.nn.attention import Cache, plain
 from regard.nn.embeddings import Embedding
 from regard.nn.layers import DecoderStack, EncoderStack, LayerCache
 from regard.nn.positions import Learned, Sinusoidal
@@ -76,14 +76,14 @@ class WordsOut(nn.Module):
 
     def __init__(self, d: int, vocabulary: int, tied: bool) -> None:
         super().__init__()
-        self.linear = None if tied else nn.Linear(d, vocabulary)
+        self.linear = None if tied else Linear(d, vocabulary)
 
     def forward(
         self, x: Float[Tensor, "*batch n d"], embedding: Any, read: Read | None = None
     ) -> Float[Tensor, "*batch n V"]:
         """Logits, or what `read` makes of (states, weight, bias)."""
         if self.linear is None:
-            return (read or F.linear)(x, embedding.weight, None)
+            return (read or linear)(x, embedding.weight, None)
         return words(self.linear, x, read)
 
 
@@ -94,17 +94,36 @@ class State:
     caches: list[Cache] | list[LayerCache]
     n: int = 0  # tokens written so far, pads before them included
     lag: Int[Tensor, " B"] | None = None  # pads before the first token of each row
-    memory: Float[Tensor, "B n_k d"] | None = None
-    memory_lengths: Int[Tensor, " B"] | None = None
+    memory: Float[Tensor, "M n_k d"] | None = None  # one for each row, or for each group of rows
+    memory_lengths: Int[Tensor, " M"] | None = None
+    group: int = 1  # rows side by side that read the same memory
+    groups: bool = False  # may several?
 
     def select(self, rows: Int[Tensor, " m"]) -> State:
-        """Keep these rows, in this order."""
+        """Keep these rows, in this order; of a group all, or none."""
+        sources = rows if self.group == 1 else rows[:: self.group] // self.group
+        if self.memory is not None and torch.equal(sources, torch.arange(len(self.memory), device=rows.device)):
+            sources = None  # as it is
         for cache in self.caches:
-            cache.select(rows)
-        for name in ("lag", "memory", "memory_lengths"):
+            if isinstance(cache, Cache):
+                cache.select(rows)
+                continue
+            cache.itself.select(rows)
+            if sources is not None:
+                cache.memory.select(sources)
+        if self.lag is not None:
+            self.lag = self.lag[rows]
+        for name in ("memory", "memory_lengths"):
             tensor = getattr(self, name)
-            if tensor is not None:
-                setattr(self, name, tensor[rows])
+            if tensor is not None and sources is not None:
+                setattr(self, name, tensor[sources])
+        return self
+
+    def spread(self, rows: Int[Tensor, " B"], width: int) -> State:
+        """Each of these rows, which are all, `width` times side by side, before the first step."""
+        if not self.groups:
+            return self.select(rows.repeat_interleave(width))
+        self.group = width
         return self
 
 
@@ -254,13 +273,16 @@ class Writer(nn.Module):
         return self.out(x, self.words.embedding, read)
 
     def begin(self, memory: Float[Tensor, "B n_k d"], memory_lengths: Int[Tensor, " B"] | None = None) -> State:
-        caches = [LayerCache() for _ in self.stack.layers]
-        return State(caches, memory=memory, memory_lengths=memory_lengths)
+        state = State([LayerCache() for _ in self.stack.layers], memory=memory, memory_lengths=memory_lengths)
+        cross: list[Any] = [layer.cross_attention for layer in self.stack.layers]
+        state.groups = all(map(plain, cross))  # the beams of an input are several queries to one memory
+        return state
 
     def step(self, token: Int[Tensor, " B"], state: State) -> tuple[Float[Tensor, "B V"], State]:
         x = self.words(token[:, None], state.n)
         state.n += 1
-        real = None if state.memory_lengths is None else padding(state.memory_lengths)
+        # The encoder wrote the memory's pads: they are numbers.
+        real = None if state.memory_lengths is None else padding(state.memory_lengths).of_finite()
         x = self.stack(x, state.memory, self.mask, real, state.caches)
         return self.out(x, self.words.embedding)[:, 0], state
 

@@ -15,7 +15,7 @@ from regard.core.masks import dense, per_head
 from regard.core.noise import new_seed
 from regard.core.normalizers import Normalizer, Softmax
 from regard.core.products import Linear, linear
-from regard.core.scores import Pairwise, Score, as_score
+from regard.core.scores import Pairwise, ScaledDot, Score, as_score
 from regard.core.shapes import InputError, ShapeError
 from regard.dispatch import attention
 from regard.nn.positions import Rotary
@@ -212,6 +212,14 @@ class MultiHeadAttention(nn.Module):
                 one(q[..., here, :, :], k[..., keys, :, :], v[..., keys, :, :], mask=_cut(mask, head, self.heads))
             )
         return torch.cat(outs, dim=-3)
+
+
+def plain(attention: MultiHeadAttention) -> bool:
+    """Nothing but softmax(q kᵀ / √d): each query for itself, wherever it stands."""
+    (one, *more) = attention.attentions
+    normalizer = one.normalizer
+    usual = type(one.score) is ScaledDot and type(normalizer) is Softmax and normalizer.sink is None
+    return not more and usual and not (one.training and one.dropout)
 
 
 def _together(x: Tensor, *layers: nn.Linear) -> Sequence[Tensor]:

@@ -139,8 +139,14 @@ class DecoderLayer(nn.Module):
         cache: LayerCache | None = None,
     ) -> Float[Tensor, "*batch n d"]:
         itself, before = (None, None) if cache is None else (cache.itself, cache.memory)
+
+        def read(x: Tensor) -> Tensor:
+            # With a cache, rows side by side may share a memory: they are its queries.
+            rows = x if cache is None or len(x) == len(memory) else x.reshape(len(memory), -1, x.shape[-1])
+            return self.cross_attention(rows, memory, mask=memory_mask, cache=before).reshape(x.shape)
+
         x = self.around_attention(x, lambda x: self.attention(x, mask=mask, cache=itself))
-        x = self.around_cross_attention(x, lambda x: self.cross_attention(x, memory, mask=memory_mask, cache=before))
+        x = self.around_cross_attention(x, read)
         return self.around_feed_forward(x, self.feed_forward)
 
 
