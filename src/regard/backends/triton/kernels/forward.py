@@ -54,6 +54,27 @@ def tanh_of(TANH_V, h):
 
 
 @triton.jit
+def one_side(X, PART, b, h, start, offs, n, SCORE: tl.constexpr, WIDTH: tl.constexpr, BLOCK_D: tl.constexpr):
+    """A tile of queries or keys, and what each token brings alone."""
+    x, part = 0.0, 0.0
+    if SCORE < TANH:
+        base, stride = rows_of(X, b, h)
+        x = tile_of(base, stride, start, offs, tl.arange(0, BLOCK_D), n, WIDTH, BLOCK_D, True)
+        if SCORE >= GATED:
+            part = tl.load(lead(PART[0], PART, 1, b, h) + start + offs, mask=start + offs < n, other=0.0)
+    return x, part
+
+
+@triton.jit
+def own_side(X, PART, b, h, start, offs, n, SCORE: tl.constexpr, WIDTH: tl.constexpr, BLOCK_D: tl.constexpr):
+    """The same, for tokens that are a tile's rows."""
+    x, part = one_side(X, PART, b, h, start, offs, n, SCORE, WIDTH, BLOCK_D)
+    if SCORE >= GATED and SCORE < TANH:
+        part = part[:, None]
+    return x, part
+
+
+@triton.jit
 def score_tile(
     q, a, k, c, q_units, k_units, tanh_v, i, j, at_i, at_j, n_q, n_k, pre, tensors, ints, floats, b, h,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, WIDTH: tl.constexpr, FLIP: tl.constexpr,
@@ -153,12 +174,7 @@ def forward(
         at_i = tl.load(POSITIONS + at_i)
     live = first + offs < n_q
     stats = STAT + element.to(tl.int64) * n_q + first + offs
-    q, a = 0.0, 0.0
-    if SCORE < TANH:
-        base, stride = rows_of(Q, b, h)
-        q = tile_of(base, stride, first, offs, tl.arange(0, BLOCK_D), n_q, WIDTH, BLOCK_D, True)
-        if SCORE >= GATED:
-            a = tl.load(lead(A[0], A, 1, b, h) + first + offs, mask=live, other=0.0)[:, None]
+    q, a = own_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
     keys, values, c = rows_of(K, b, h), rows_of(V, b, h), lead(C[0], C, 1, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     acc = tl.zeros([BLOCK_M, BLOCK_V], dtype=tl.float32)

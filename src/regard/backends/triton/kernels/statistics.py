@@ -14,25 +14,13 @@ import triton
 import triton.language as tl
 
 from regard.backends.triton import codes
-from regard.backends.triton.kernels.device import LOG2E, SOFTMAX, exists, kept, lead, tile_of, weights
-from regard.backends.triton.kernels.forward import rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.device import LOG2E, SOFTMAX, exists, kept, lead, weights
+from regard.backends.triton.kernels.forward import one_side, own_side, score_tile, tanh_of, units_of
 from regard.backends.triton.kernels.walk import block_at, steps, walk
 
 GATED = tl.constexpr(codes.GATED)
 TANH = tl.constexpr(codes.TANH)
 SPARSEMAX = tl.constexpr(codes.SPARSEMAX)
-
-
-@triton.jit
-def one_side(X, PART, b, h, start, offs, n, SCORE: tl.constexpr, WIDTH: tl.constexpr, BLOCK_D: tl.constexpr):
-    """A tile of queries or keys, and what each token brings alone."""
-    x, part = 0.0, 0.0
-    if SCORE < TANH:
-        base, stride = rows_of(X, b, h)
-        x = tile_of(base, stride, start, offs, tl.arange(0, BLOCK_D), n, WIDTH, BLOCK_D, True)
-        if SCORE >= GATED:
-            part = tl.load(lead(PART[0], PART, 1, b, h) + start + offs, mask=start + offs < n, other=0.0)
-    return x, part
 
 
 @triton.jit
@@ -89,9 +77,7 @@ def row_statistics(
     at_i = tl.minimum(i, n_q - 1)
     live = first + offs < n_q
     here = element.to(tl.int64) * n_q + first + offs
-    q, a = one_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
-    if SCORE >= GATED and SCORE < TANH:
-        a = a[:, None]
+    q, a = own_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     zero = tl.zeros([BLOCK_M], dtype=tl.float32)
     top, total, size, turned = zero + float("-inf"), zero, zero, zero
@@ -218,9 +204,7 @@ def top_weights(
     at_i = tl.minimum(i, n_q - 1)
     live = first + offs < n_q
     here = element.to(tl.int64) * n_q + first + offs
-    q, a = one_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
-    if SCORE >= GATED and SCORE < TANH:
-        a = a[:, None]
+    q, a = own_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     stat = 0.0
     if NORM == SOFTMAX or NORM >= SPARSEMAX:

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from regard.backends.triton import codes
 from regard.backends.triton.kernels.device import ENTMAX15, INTERPRETED, exists, lead, numbers_of, power, tile_of
-from regard.backends.triton.kernels.forward import rows_of, score_tile, tanh_of, units_of
+from regard.backends.triton.kernels.forward import own_side, rows_of, score_tile, tanh_of, units_of
 from regard.backends.triton.kernels.walk import block_at, steps, walk
 
 GATED = tl.constexpr(codes.GATED)
@@ -146,12 +146,7 @@ def threshold(
     if GATHERED:
         at_i = tl.load(POSITIONS + at_i)
     live = first + offs < n_q
-    q, a = 0.0, 0.0
-    if SCORE < TANH:
-        base, stride = rows_of(Q, b, h)
-        q = tile_of(base, stride, first, offs, tl.arange(0, BLOCK_D), n_q, WIDTH, BLOCK_D, True)
-        if SCORE >= GATED:
-            a = tl.load(lead(A[0], A, 1, b, h) + first + offs, mask=live, other=0.0)[:, None]
+    q, a = own_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
     keys, c = rows_of(K, b, h), lead(C[0], C, 1, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     path = walk(
