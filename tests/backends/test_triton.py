@@ -134,7 +134,7 @@ def test_thresholds_are_found_where_the_sum_is_steepest(kernels: Kernels) -> Non
         (lambda: S.SoftCap(S.ScaledDot(), 2.0) + S.RelativeBias(HEADS, 20, align="start"), N.Identity()),
         (lambda: S.SoftCap(S.Gated(11, 11) + S.RelativeBias(HEADS, 60, align=4), 2.0), N.Sigmoid()),
         (
-            lambda: S.TanhSum(11) + S.RelativeBias(HEADS, 0, align="end") + S.RelativeBias(HEADS, 9, align="start"),
+            lambda: S.ScaledDot() + S.RelativeBias(HEADS, 0, align="end") + S.RelativeBias(HEADS, 9, align="start"),
             N.Softmax(),
         ),
     ],
@@ -237,7 +237,7 @@ def test_summaries_agree(
 
 
 def test_compiled_code_serves_every_length(interpreted: ProcessPoolExecutor) -> None:
-    graphs, found = interpreted.submit(compiled, (17, 23, 40, 9)).result()
+    graphs, found = interpreted.submit(compiled, (17, 23, 9)).result()
     assert graphs <= 2  # one for the first length, one for all others
     for by_graph, plain in found:
         torch.testing.assert_close(by_graph, plain, rtol=1e-5, atol=1e-5)
