@@ -14,6 +14,7 @@ ABOUT = """Models of real text, from the files of a folder to the figures of doc
     python -m recipes.real begin [NAME ...]         the folder of each run, with its tokenizer
     python -m recipes.real train A,B C ...          train what was begun: A, then B, and at the same time C
     python -m recipes.real measure [NAME ...]       every figure, into scratch/real/results.json and docs/results.md
+    python -m recipes.real ship                     what was measured of `many`, into the library, as `everyday`
 
 What was begun here may be trained elsewhere: `train --pack OUT` writes what comes back in parts, `unpack OUT` reads it.
 """
@@ -23,7 +24,7 @@ def main() -> None:
     options = argparse.ArgumentParser(
         prog="python -m recipes.real", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    options.add_argument("what", choices=("prepare", "begin", "train", "answer", "unpack", "measure"))
+    options.add_argument("what", choices=("prepare", "begin", "train", "answer", "unpack", "measure", "ship"))
     options.add_argument("names", nargs="*", help=f"of {', '.join(RUNS)}; all, unless given")
     options.add_argument("--data", type=Path, default=Path("../shared/data"), help="prepare, measure: the files")
     options.add_argument("--corpora", type=Path, default=Path("scratch/corpora"), help="the built-in ones")
@@ -52,6 +53,10 @@ def main() -> None:
     elif asked.what == "answer":
         for name in names:
             train.answer(name, asked.device)
+    elif asked.what == "ship":
+        from recipes.real.ship import ship
+
+        ship()
     else:
         from recipes.real import measure
 

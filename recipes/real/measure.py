@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from recipes.real.links import attended, counted, errors
-from recipes.real.results import written
+from recipes.real.results import picture, written
 from recipes.real.runs import DATA, MODELS, RUNS
 from recipes.real.train import BEAM, answer, answers_of
 from recipes.shipping import CORPORA
@@ -23,7 +23,8 @@ from regard.tasks.data import Pair, read_pair_table
 from regard.tasks.files import read_lines
 from regard.tasks.metrics import Gold, read_gold
 
-RESULTS, PAGE = Path("scratch/real/results.json"), Path("docs/results.md")
+RESULTS, PAGE, PICTURE = Path("scratch/real/results.json"), Path("docs/results.md"), Path("docs/pictures/multi30k.png")
+HISTORY = "metrics.jsonl"
 BUCKETS = ((1, 8), (9, 11), (12, 14), (15, 18), (19, 40))  # words of the source; a fifth of the captions each, about
 LINKED = 50  # built-in sentences with gold links, to choose heads by
 EVERYDAY = (
@@ -66,7 +67,8 @@ def measure(names: Iterable[str], device: str = "cpu") -> None:
         found["alignment"] = alignment()
         save(found)
         print(f"alignment: {found['alignment']}", flush=True)
-    PAGE.write_text(written(found), encoding="utf-8")
+    PAGE.write_text(written(found, EVERYDAY), encoding="utf-8")
+    picture(found, PICTURE)
 
 
 def save(found: dict[str, Any]) -> None:
@@ -96,6 +98,8 @@ def figures(name: str, device: str) -> dict[str, Any]:
         return languages(name, device)
     if recipe == "cmudict":
         return pronounced(name, device)
+    if recipe == "english-french":
+        return translated(name, device, list(rows(DATA / "fr.dev.tsv")))
     if recipe == "french-english":
         return translated(name, device, [(b, a) for a, b in rows(DATA / "fr.dev.tsv")])
     return accuracy(name, device)
@@ -163,10 +167,12 @@ def pronounced(name: str, device: str) -> dict[str, Any]:
 
 
 def accuracy(name: str, device: str) -> dict[str, Any]:
-    """Loss and accuracy of all that is asked for in the dev part; as the card says, where the weights are not here."""
+    """Loss and accuracy of all that is asked for in the dev part; where the weights are not here, as the run found
+    them for its best checkpoint, which is its model."""
     if not (MODELS / name / model.WEIGHTS).exists():
-        card = (MODELS / name / model.CARD).read_text(encoding="utf-8")
-        return {key: float(said) for key, said in re.findall(r"^\| (loss|accuracy) \| ([\d.]+) \|", card, re.MULTILINE)}
+        lines = map(json.loads, (MODELS / name / HISTORY).read_text(encoding="utf-8").splitlines())
+        best = min((each for each in lines if "valid loss" in each), key=lambda each: each["valid loss"])
+        return {key: best[f"valid {key}"] for key in ("loss", "accuracy")}
     ours = model.load(MODELS / name).to(device)
     task, files = ours.task, RUNS[name].run().data.valid
     items = [task.encode(example) for example in task.read(files, task.labels or None)]

@@ -142,7 +142,7 @@ def tagging(data: Path, into: Path) -> None:
 
 
 def sentiment(data: Path, into: Path) -> None:
-    """Phrases of training sentences; one that is a whole dev sentence is left out."""
+    """Training sentences, which count four times, and phrases of them; what is a whole dev sentence is left out."""
     names = {"0": "negative", "1": "positive"}
 
     def sentences(part: str) -> Iterator[Pair]:
@@ -159,7 +159,8 @@ def sentiment(data: Path, into: Path) -> None:
 
     dev = list(sentences("dev"))
     kept = {key(text) for _, text in dev}
-    train = [pair for pair in dict.fromkeys((*sentences("train"), *phrases())) if key(pair[1]) not in kept]
+    whole = list(sentences("train"))
+    train = [pair for pair in (*dict.fromkeys((*whole, *phrases())), *3 * whole) if key(pair[1]) not in kept]
     write_pairs(into / "sst.train.tsv", train)
     write_pairs(into / "sst.dev.tsv", dev)
 
