@@ -35,7 +35,10 @@ def test_there_is_one_for_every_task_and_together_they_are_small() -> None:
     for task in ("translate", "tag", "classify", "fill", "denoise", "generate"):
         assert pretrained.default(task) is not None
     folders = {shipped.folder for shipped in pretrained.names().values()}
-    assert sum(file.stat().st_size for folder in folders for file in folder.iterdir()) < 12_000_000
+    sizes = {folder.name: sum(file.stat().st_size for file in folder.iterdir()) for folder in folders}
+    assert max(sizes.values()) <= 12_600_000  # 12 MB of weights, and the words
+    assert sum(sizes.values()) <= 30_000_000
+    assert max(file.stat().st_size for folder in folders for file in folder.iterdir()) <= 12_000_000
     for folder in folders:
         assert "Licence" in (folder / "README.md").read_text(encoding="utf-8")
 
@@ -47,6 +50,22 @@ def test_the_black_cat_ate_the_mouse(code: str) -> None:
 
 def test_a_name_of_one_language_needs_no_other() -> None:
     assert regard.load("en-fr")(BLACK_CAT["en"]).output == BLACK_CAT["fr"]
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "answer"),
+    [
+        ("Where is the train station?", "fr", "Où est la gare ?"),
+        ("Where is the train station?", "de", "Wo ist der Bahnhof?"),
+        ("Where is the train station?", "es", "¿Dónde está la estación de tren?"),
+        ("I would like a cup of tea, please.", "it", "Vorrei una tazza di tè, per favore."),
+        ("I would like a cup of tea, please.", "de", "Ich möchte eine Tasse Tee, bitte."),
+        ("The children are playing outside.", "es", "Los niños están jugando fuera."),
+        (BLACK_CAT["en"], "fr", BLACK_CAT["fr"]),
+    ],
+)
+def test_everyday_sentences(text: str, code: str, answer: str) -> None:
+    assert model("everyday")(text, to=code).output == answer
 
 
 def test_attention_crosses_where_the_words_do() -> None:
