@@ -160,7 +160,9 @@ class TransformerEncoder(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "*batch n"], lengths: Int[Tensor, "*batch"] | None = None
     ) -> Float[Tensor, "*batch n d"]:
-        return self.stack(self.words(tokens), _both(self.mask, None if lengths is None else padding(lengths)))
+        # Pads are words like others: what the mask hides are numbers.
+        real = None if lengths is None else padding(lengths).of_finite()
+        return self.stack(self.words(tokens), _both(self.mask, real))
 
 
 class TransformerDecoder(nn.Module):
