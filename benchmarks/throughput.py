@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 import random
 import statistics
 import time
@@ -127,7 +126,9 @@ def main() -> None:
     options.add_argument("--sentences", type=int, default=1000)
     options.add_argument("--turns", type=int, default=3)
     options.add_argument("--threads", type=int, default=2)
-    options.add_argument("--json", type=Path, help="a file for the figures")
+    options.add_argument(
+        "--json", type=Path, help="a file for the figures; docs/results.md takes scratch/real/throughput.json"
+    )
     args = options.parse_args()
     torch.set_num_threads(args.threads)
     asked = texts(args.sentences)
@@ -140,7 +141,8 @@ def main() -> None:
         speeds = ", ".join(f"{name} {each:.1f}" for name, each in found[-1]["sentences per second"].items())
         print(f"beam {beam}: sentences/s {speeds}; ratio {found[-1]['ratio']:.2f}", flush=True)
     if args.json:
-        args.json.write_text(json.dumps({"machine": platform.processor(), "rows": found}, indent=1) + "\n")
+        rows = [{"threads": args.threads, **row} for row in found]
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from regard.tasks.files import read_lines
 from regard.tasks.metrics import Gold, read_gold
 
 RESULTS, PAGE, PICTURE = Path("scratch/real/results.json"), Path("docs/results.md"), Path("docs/pictures/multi30k.png")
-HISTORY = "metrics.jsonl"
+HISTORY, THROUGHPUT = "metrics.jsonl", Path("scratch/real/throughput.json")  # which benchmarks.throughput writes
 BUCKETS = ((1, 8), (9, 11), (12, 14), (15, 18), (19, 40))  # words of the source; a fifth of the captions each, about
 LINKED = 50  # built-in sentences with gold links, to choose heads by
 EVERYDAY = (
@@ -67,6 +67,8 @@ def measure(names: Iterable[str], device: str = "cpu") -> None:
         found["alignment"] = alignment()
         save(found)
         print(f"alignment: {found['alignment']}", flush=True)
+    if THROUGHPUT.exists():
+        found["throughput"] = json.loads(THROUGHPUT.read_text(encoding="utf-8"))
     PAGE.write_text(written(found, EVERYDAY), encoding="utf-8")
     picture(found, PICTURE)
 
