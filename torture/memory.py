@@ -46,7 +46,7 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
     "gaussian, sigmoid, dropout": lambda: {
         "score": scores.Gaussian(2.0), "normalizer": normalizers.Sigmoid(), "dropout": 0.1, "seed": 3,
     },
-    "alibi": lambda: {"score": scores.ScaledDot() + scores.Alibi(HEADS)},
+    "alibi": lambda: {"score": scores.ScaledDot() + scores.Alibi(HEADS, align="start")},
 }  # fmt: skip
 QUICK = ("softmax, causal",)
 FUSED = ("sdpa", "cpu", "triton", "chunked")
