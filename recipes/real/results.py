@@ -58,7 +58,7 @@ HEAD = """# Results on real text
 
 Every figure is on a dev part, unless it says test; models were chosen on dev parts only. All were trained by
 `regard train` on one H200 in two sittings of eight minutes, nine to seventeen runs at the same time (the sentiment
-model on one CPU core), and are measured again by
+model and the French and Marathi taggers on one core of a busy CPU), and are measured again by
 
 ```
 python -m recipes.real prepare --data FOLDER     the text as training reads it
