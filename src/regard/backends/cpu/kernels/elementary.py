@@ -28,6 +28,7 @@ from regard.backends.cpu.kernels.simd import (
 )
 
 INFINITY = math.inf
+_LOG2E, _LN2 = 1.4426950408889634, 0.6931471805599453
 
 
 @intrinsic
@@ -91,16 +92,22 @@ def exp(x):
     """2^n · exp(r) with |r| ≤ ln 2 / 2; exactly 0 below the range."""
     bounded = where(x > fill(x, _MOST(x)), fill(x, _MOST(x)), x)
     bounded = where(x < fill(x, _LEAST(x)), fill(x, _LEAST(x)), bounded)
-    n = nearest(bounded * fill(x, 1.4426950408889634))
+    n = nearest(bounded * fill(x, _LOG2E))
     r = fma(n, fill(x, -_LN2_HIGH(x)), bounded)
     r = fma(n, fill(x, -_LN2_LOW(x)), r)
-    whole = to_whole(n)
-    half = shift_right_signed(whole)  # in two factors: 2^128 is not a float32
-    scale = as_float(shift_left(half + whole_splat(_BIAS(x), whole), _DIGITS(x)))
-    rest = as_float(shift_left(whole - half + whole_splat(_BIAS(x), whole), _DIGITS(x)))
-    result = _EXP(r) * scale * rest
+    result = times_power_of_2(_EXP(r), n)
     result = where(x > fill(x, _MOST(x)), fill(x, INFINITY), result)
     return where(x < fill(x, _LEAST(x)), fill(x, 0.0), result)
+
+
+@inner
+def times_power_of_2(x, n):
+    """x · 2^n for whole n, in two factors: 2^128 is not a float32."""
+    whole = to_whole(n)
+    half = shift_right_signed(whole)
+    scale = as_float(shift_left(half + whole_splat(_BIAS(x), whole), _DIGITS(x)))
+    rest = as_float(shift_left(whole - half + whole_splat(_BIAS(x), whole), _DIGITS(x)))
+    return x * scale * rest
 
 
 @intrinsic
@@ -114,8 +121,8 @@ def shift_right_signed(typing: Any, a: Any) -> Any:
 
 
 @inner
-def log(x):
-    """Of positive numbers: e · ln 2 + 2 artanh((m - 1) / (m + 1)) with the fraction m near 1."""
+def split_log(x):
+    """(e, l) of positive numbers: log x = e · ln 2 + l, l = 2 artanh((m - 1) / (m + 1)) with the fraction m near 1."""
     bits = as_bits(x)
     exponent = shift_right(bits, _DIGITS(x)) - whole_splat(_BIAS(x), bits)
     m = as_float(bits - shift_left(exponent, _DIGITS(x)))  # 1 ≤ m < 2
@@ -125,7 +132,14 @@ def log(x):
     e = where(large, e + fill(x, 1.0), e)
     t = (m - fill(x, 1.0)) / (m + fill(x, 1.0))
     series = t * _ARTANH(t * t)
-    return fma(e, fill(x, _LN2_HIGH(x)), fma(e, fill(x, _LN2_LOW(x)), series + series))
+    return e, series + series
+
+
+@inner
+def log(x):
+    """Of positive numbers."""
+    e, rest = split_log(x)
+    return fma(e, fill(x, _LN2_HIGH(x)), fma(e, fill(x, _LN2_LOW(x)), rest))
 
 
 @inner
@@ -148,7 +162,16 @@ def sigmoid(x):
 
 @inner
 def power(x, exponent):
-    """x^exponent for x > 0, else 0."""
-    zero = fill(x, 0.0)
+    """x^exponent for x > 0, else 0. As exp of a product of log it would lose the digits in which log is large: here the
+    whole powers of 2 are taken out first."""
+    zero, p = fill(x, 0.0), fill(x, exponent)
     some = x > zero
-    return where(some, exp(log(where(some, x, fill(x, 1.0))) * fill(x, exponent)), zero)
+    e, rest = split_log(where(some, x, fill(x, 1.0)))
+    rest = rest * p  # of log x^p = p e ln 2 + p l
+    size = fma(e * p, fill(x, _LN2_HIGH(x)), rest)
+    n = nearest(fma(e, p, rest * fill(x, _LOG2E)))
+    inside = (size > fill(x, _LEAST(x))) & (size < fill(x, _MOST(x)))
+    n = where(inside, n, zero)
+    result = times_power_of_2(_EXP(fma(fma(e, p, zero - n), fill(x, _LN2), rest)), n)
+    result = where(inside, result, where(size > zero, fill(x, INFINITY), zero))
+    return where(some, result, zero)
