@@ -24,3 +24,9 @@ END, ALIBI, RELATIVE, DENSE, CAP = range(5)  # what is done to a score after its
 ) = range(15)  # masks
 WHOLE, HALF, BRAIN = range(3)  # how exact: float32, float16, bfloat16
 ALL, RANGE, LISTED = range(3)  # which blocks of keys a tile of rows visits: all, one run, those on a list
+
+
+def varying(*numbers: int) -> tuple[int, ...]:
+    """Whole numbers inside a tuple, so that Triton compiles no kernel of its own where one of them is 1 or divisible by
+    16: of a tuple it cannot be told to look away."""
+    return tuple(4 * number + 3 for number in numbers)

@@ -84,7 +84,7 @@ class Problem:
         self.sink = nothing
         if sink is not None:
             sink = two_axes(sink.detach().float().reshape(sink.shape or (1, 1, 1)), self.extent, 2)
-            self.sink = (sink, sink.stride(0), sink.stride(1), 0)
+            self.sink = (sink, *codes.varying(sink.stride(0), sink.stride(1), 0))
         self.seed = torch.zeros(1, dtype=torch.int64, device=self.device) if self.call.seed is None else self.call.seed
 
     def _units(self) -> None:
@@ -110,7 +110,7 @@ class Problem:
 
     def map(self, block_m: int, block_n: int, flip: bool) -> tuple[Any, ...]:
         if self.plan.walk != codes.LISTED or self.positions is not None:
-            return (self.seed, self.seed, 0, 0, 0, 0, 0, 0)
+            return (self.seed, self.seed, *codes.varying(0, 0, 0, 0, 0, 0))
         assert self.call.mask is not None
         return block_map(self.call.mask, self.extent, block_m, block_n, flip)
 
@@ -164,7 +164,7 @@ TOKENS = 64  # that a program of kernels/tokens.py takes
 Numbers = tuple[Tensor, int, int]  # of a gate, with the distance of heads and of numbers
 
 
-def share(x: Tensor, gate: Numbers | None, factor: float) -> tuple[Tensor, int, int, int]:
+def share(x: Tensor, gate: Numbers | None, factor: float) -> tuple[Any, ...]:
     """factor · x·gate of every token, or factor · x·x: [outer, heads, n] with its strides."""
     outer, heads, n, d = x.shape
     out = torch.empty(outer, heads, n, dtype=torch.float32, device=x.device)
@@ -173,7 +173,7 @@ def share(x: Tensor, gate: Numbers | None, factor: float) -> tuple[Tensor, int, 
         tokens.shares, grid(n, TOKENS, outer * heads), strided(x), gate or (x, 0, 0), out, n, heads, factor,
         SQUARED=gate is None, **sizes,
     )  # fmt: skip
-    return strided(out)
+    return out, *codes.varying(*out.stride())
 
 
 def gates(gate: Tensor, d: int) -> tuple[Numbers, Numbers]:

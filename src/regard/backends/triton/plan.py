@@ -133,7 +133,7 @@ class Lowering:
             walk,
             band,
             tuple(self.tensors) or (torch.empty(1, device=self.extent.device),),
-            tuple(self.ints) or (0,),
+            codes.varying(*self.ints) or (0,),
             tuple(self.floats),
             tuple(self.relative),
         )
@@ -297,5 +297,4 @@ def block_map(mask: Mask, extent: Extent, block_m: int, block_n: int, flip: bool
     lists = kind.contiguous().sort(stable=True, dim=-1).indices.to(torch.int32)  # blocks of a list lie side by side
     counts = torch.stack([(kind == 0).sum(-1), (kind == 1).sum(-1)], -1).to(torch.int32)
     lists, counts = two_axes(lists, extent, 2), two_axes(counts, extent, 2)
-    at = (*counts.stride()[:3], *lists.stride()[:3])
-    return lists, counts, *at
+    return lists, counts, *codes.varying(*counts.stride()[:3], *lists.stride()[:3])

@@ -124,7 +124,7 @@ def _kinds(call: Call, extent: Extent, edges: Tensor, block: int) -> tuple[Any, 
         maybe, full = call.mask.classify(Spans(extent, edges[:-1, None], edges[1:, None] - 1, j, j_last))
         kinds = maybe.to(torch.uint8) + (maybe & full).to(torch.uint8)
     kinds = two_axes(kinds, extent, 2)
-    return kinds, *kinds.stride()
+    return kinds, *codes.varying(*kinds.stride())
 
 
 def _written(mask: Mask) -> bool:

@@ -22,6 +22,7 @@ from regard.backends.triton.kernels.device import (
     kept,
     lead,
     numbers_of,
+    place,
     slopes,
     tile_of,
     weights,
@@ -145,8 +146,8 @@ def backward_queries(
         base, stride = rows_of(Q, b, h)
         q = tile_of(base, stride, first, offs, tl.arange(0, BLOCK_D), n_q, WIDTH, BLOCK_D, True)
         if SCORE == GATED or SCORE == GAUSSIAN:
-            a = tl.load(lead(A[0], A, 1, b, h) + first + offs, mask=live, other=0.0)[:, None]
-    keys, values, c = rows_of(K, b, h), rows_of(V, b, h), lead(C[0], C, 1, b, h)
+            a = tl.load(place(A[0], A, 1, b, h) + first + offs, mask=live, other=0.0)[:, None]
+    keys, values, c = rows_of(K, b, h), rows_of(V, b, h), place(C[0], C, 1, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     base, stride = rows_of(GRAD, b, h)
     grad = tile_of(base, stride, first, offs, tl.arange(0, BLOCK_V), n_q, WIDTH_V, BLOCK_V, True)
@@ -273,10 +274,10 @@ def backward_keys(
         base, stride = rows_of(K, b, h)
         k = tile_of(base, stride, first, offs, tl.arange(0, BLOCK_D), n_k, WIDTH, BLOCK_D, True)
         if SCORE == GATED or SCORE == GAUSSIAN:
-            c = tl.load(lead(C[0], C, 1, b, h) + first + offs, mask=live, other=0.0)[:, None]
+            c = tl.load(place(C[0], C, 1, b, h) + first + offs, mask=live, other=0.0)[:, None]
     base, stride = rows_of(V, b, h)
     value = tile_of(base, stride, first, offs, tl.arange(0, BLOCK_V), n_k, WIDTH_V, BLOCK_V, True)
-    queries, grads, a = rows_of(Q, b, h), rows_of(GRAD, b, h), lead(A[0], A, 1, b, h)
+    queries, grads, a = rows_of(Q, b, h), rows_of(GRAD, b, h), place(A[0], A, 1, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     stats, deltas = STAT + element.to(tl.int64) * n_q, DELTA + element.to(tl.int64) * n_q
     dk = tl.zeros([BLOCK_N, BLOCK_D], dtype=tl.float32)

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from regard.backends.triton import codes
 from regard.backends.triton.kernels.backward import score_gradient
-from regard.backends.triton.kernels.device import SOFTMAX, exists, lead, tile_of, weights
+from regard.backends.triton.kernels.device import SOFTMAX, exists, place, tile_of, weights
 from regard.backends.triton.kernels.forward import own_side, rows_of, score_tile, tanh_of, units_of
 from regard.backends.triton.kernels.walk import block_at, steps, walk
 
@@ -64,7 +64,7 @@ def relative_sums(
     live = first + offs < n_q
     here = element.to(tl.int64) * n_q + first + offs
     q, a = own_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
-    keys, values, c_of = rows_of(K, b, h), rows_of(V, b, h), lead(C[0], C, 1, b, h)
+    keys, values, c_of = rows_of(K, b, h), rows_of(V, b, h), place(C[0], C, 1, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     base, stride = rows_of(GRAD, b, h)
     grad = tile_of(base, stride, first, offs, tl.arange(0, BLOCK_V), n_q, WIDTH_V, BLOCK_V, True)

@@ -50,13 +50,28 @@ LOG2E = tl.constexpr(1.4426950408889634)
 INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")  # the interpreter knows no assembler
 
 
-# Masks: a tree in prefix order; `at` is the place of a node in it.
+# Where numbers stand.
 
 
 @triton.jit
 def lead(tensor, ints, at: tl.constexpr, b, h):
     """Where the numbers of batch element (b, h) start: two strides stand at `at`."""
     return tensor + b.to(tl.int64) * ints[at] + h.to(tl.int64) * ints[at + 1]
+
+
+@triton.jit
+def number(ints, at: tl.constexpr):
+    """A whole number that changes from call to call, as `codes.varying` hides it."""
+    return ints[at] >> 2
+
+
+@triton.jit
+def place(tensor, ints, at: tl.constexpr, b, h):
+    """As `lead`, from strides that change from call to call."""
+    return tensor + b.to(tl.int64) * number(ints, at) + h.to(tl.int64) * number(ints, at + 1)
+
+
+# Masks: a tree in prefix order; `at` is the place of a node in it.
 
 
 @triton.jit
@@ -74,9 +89,9 @@ def allowed(tree: tl.constexpr, at: tl.constexpr, tensors, ints, b, h, i, j):
         return band(tree, at, ints, i, j)
     elif op == STRIDE:
         n: tl.constexpr = tree[at + 1]
-        return (j - i - ints[n + 1]) % ints[n] == 0
+        return (j - i - number(ints, n + 1)) % number(ints, n) == 0
     elif op == DIAGONAL:
-        size = ints[tree[at + 1]]
+        size = number(ints, tree[at + 1])
         return i // size == j // size
     elif op == RANDOM:
         return drawn(tree, at, ints, i, j)
@@ -84,25 +99,30 @@ def allowed(tree: tl.constexpr, at: tl.constexpr, tensors, ints, b, h, i, j):
         return padded(tree, at, tensors, ints, b, h, i, j)
     elif op == DOCUMENTS:
         n: tl.constexpr = tree[at + 3]
-        row = tl.load(lead(tensors[tree[at + 1]], ints, n, b, h) + i)
-        col = tl.load(lead(tensors[tree[at + 2]], ints, n + 2, b, h) + j)
+        row = tl.load(place(tensors[tree[at + 1]], ints, n, b, h) + i)
+        col = tl.load(place(tensors[tree[at + 2]], ints, n + 2, b, h) + j)
         return (row == col) & (row >= 0)
     elif op == TABLE:
         n: tl.constexpr = tree[at + 2]
-        table = lead(tensors[tree[at + 1]], ints, n, b, h)
-        size = ints[n + 4]
-        return tl.load(table + (i // size).to(tl.int64) * ints[n + 2] + (j // size).to(tl.int64) * ints[n + 3]) != 0
+        table = place(tensors[tree[at + 1]], ints, n, b, h)
+        size = number(ints, n + 4)
+        return (
+            tl.load(
+                table + (i // size).to(tl.int64) * number(ints, n + 2) + (j // size).to(tl.int64) * number(ints, n + 3)
+            )
+            != 0
+        )
     elif op == CROSS:
         n: tl.constexpr = tree[at + 3]
-        row = tl.load(lead(tensors[tree[at + 1]], ints, n, b, h) + i)
-        col = tl.load(lead(tensors[tree[at + 2]], ints, n + 2, b, h) + j)
+        row = tl.load(place(tensors[tree[at + 1]], ints, n, b, h) + i)
+        col = tl.load(place(tensors[tree[at + 2]], ints, n + 2, b, h) + j)
         return (row | col) != 0
     elif op == LISTS:
         n: tl.constexpr = tree[at + 2]
-        place = lead(tensors[tree[at + 1]], ints, n, b, h) + i.to(tl.int64) * ints[n + 2]
+        row_of = place(tensors[tree[at + 1]], ints, n, b, h) + i.to(tl.int64) * number(ints, n + 2)
         found = (i + j) < 0
-        for m in range(ints[n + 3]):
-            found = found | (tl.load(place + m) == j)
+        for m in range(number(ints, n + 3)):
+            found = found | (tl.load(row_of + m) == j)
         return found
     elif op == HEADS:
         found = (i + j) < 0
@@ -111,9 +131,9 @@ def allowed(tree: tl.constexpr, at: tl.constexpr, tensors, ints, b, h, i, j):
             found = found | (allowed(tree, tree[at + 2 + head], tensors, ints, b, h, i, j) & (h == head))
         return found
     elif op == SHIFT:
-        return allowed(tree, tree[at + 2], tensors, ints, b, h, i + ints[tree[at + 1]], j)
+        return allowed(tree, tree[at + 2], tensors, ints, b, h, i + number(ints, tree[at + 1]), j)
     else:  # FIRST_HEAD
-        return allowed(tree, tree[at + 2], tensors, ints, b, h + ints[tree[at + 1]], i, j)
+        return allowed(tree, tree[at + 2], tensors, ints, b, h + number(ints, tree[at + 1]), i, j)
 
 
 @triton.jit
@@ -134,10 +154,10 @@ def within(tree: tl.constexpr, ints, i, j, n_k):
     n: tl.constexpr = tree[1]
     last = n_k - 1
     if tree[3]:
-        last = tl.minimum(i + (ints[n] + ints[n + 2]), last)
+        last = tl.minimum(i + (number(ints, n) + number(ints, n + 2)), last)
     found = j <= last
     if tree[2]:
-        found = found & (j >= i + (ints[n] - ints[n + 1]))
+        found = found & (j >= i + (number(ints, n) - number(ints, n + 1)))
     return found
 
 
@@ -147,24 +167,24 @@ def band(tree: tl.constexpr, at: tl.constexpr, ints, i, j):
     n: tl.constexpr = tree[at + 1]
     found = (i + j) >= 0
     if tree[at + 2]:
-        found = found & (j >= i + ints[n] - ints[n + 1])
+        found = found & (j >= i + number(ints, n) - number(ints, n + 1))
     if tree[at + 3]:
-        found = found & (j <= i + ints[n] + ints[n + 2])
+        found = found & (j <= i + number(ints, n) + number(ints, n + 2))
     return found
 
 
 @triton.jit
 def padded(tree: tl.constexpr, at: tl.constexpr, tensors, ints, b, h, i, j):
     n: tl.constexpr = tree[at + 3]
-    length = tl.load(lead(tensors[tree[at + 1]], ints, n, b, h))
+    length = tl.load(place(tensors[tree[at + 1]], ints, n, b, h))
     if tree[at + 4]:  # real keys on the right
-        found = (j + length >= ints[n + 2]) & (i >= 0)
+        found = (j + length >= number(ints, n + 2)) & (i >= 0)
     else:
         found = (j < length) & (i >= 0)
     if tree[at + 2] >= 0:
-        rows = tl.load(lead(tensors[tree[at + 2]], ints, n + 3, b, h))
+        rows = tl.load(place(tensors[tree[at + 2]], ints, n + 3, b, h))
         if tree[at + 4]:
-            found = found & (i + rows >= ints[n + 5])
+            found = found & (i + rows >= number(ints, n + 5))
         else:
             found = found & (i < rows)
     return found
@@ -174,13 +194,13 @@ def padded(tree: tl.constexpr, at: tl.constexpr, tensors, ints, b, h, i, j):
 def drawn(tree: tl.constexpr, at: tl.constexpr, ints, i, j):
     """Random blocks: one in each of `count` strata, by the same hash as core/rules.py."""
     n: tl.constexpr = tree[at + 1]
-    row, col = i // ints[n], j // ints[n]
+    row, col = i // number(ints, n), j // number(ints, n)
     found = (i + j) < 0
-    for count in range(ints[n + 1]):
+    for count in range(number(ints, n + 1)):
         stratum = tl.full([], count, tl.int64)
-        low = (stratum * ints[n + 3]) // ints[n + 1]
-        high = ((stratum + 1) * ints[n + 3]) // ints[n + 1]
-        bits = mix((mix((row + ints[n + 2]).to(tl.uint32)) + stratum.to(tl.uint32)).to(tl.uint32))
+        low = (stratum * number(ints, n + 3)) // number(ints, n + 1)
+        high = ((stratum + 1) * number(ints, n + 3)) // number(ints, n + 1)
+        bits = mix((mix((row + number(ints, n + 2)).to(tl.uint32)) + stratum.to(tl.uint32)).to(tl.uint32))
         block = low + bits.to(tl.int64) % tl.maximum(high - low, 1)
         found = found | ((block == col) & (high > low))
     return found
@@ -220,15 +240,15 @@ def modify(mods: tl.constexpr, at: tl.constexpr, since: tl.constexpr, s, slope, 
         t: tl.constexpr = mods[at + 1]
         n: tl.constexpr = mods[at + 2]
         if op == ALIBI:
-            rate = tl.load(lead(tensors[t], ints, n, b, h))
-            s = s - rate * tl.abs(i + ints[n + 2] - j).to(tl.float32)
+            rate = tl.load(place(tensors[t], ints, n, b, h))
+            s = s - rate * tl.abs(i + number(ints, n + 2) - j).to(tl.float32)
         elif op == RELATIVE:
-            reach = ints[n + 3]
-            place = tl.minimum(tl.maximum(j - i - ints[n + 2], -reach), reach) + reach
-            s = s + tl.load(lead(tensors[t], ints, n, b, h) + place).to(tl.float32)
+            reach = number(ints, n + 3)
+            step = tl.minimum(tl.maximum(j - i - number(ints, n + 2), -reach), reach) + reach
+            s = s + tl.load(place(tensors[t], ints, n, b, h) + step).to(tl.float32)
         elif op == DENSE:
-            place = i.to(tl.int64) * ints[n + 2] + j.to(tl.int64) * ints[n + 3]
-            s = s + tl.load(lead(tensors[t], ints, n, b, h) + place).to(tl.float32)
+            step = i.to(tl.int64) * number(ints, n + 2) + j.to(tl.int64) * number(ints, n + 3)
+            s = s + tl.load(place(tensors[t], ints, n, b, h) + step).to(tl.float32)
         else:  # CAP
             bent = tanh(s / floats[n])
             s = bent * floats[n]

@@ -22,6 +22,7 @@ from regard.backends.triton.kernels.device import (
     lead,
     modify,
     numbers_of,
+    place,
     tile_of,
     weights,
 )
@@ -61,7 +62,7 @@ def one_side(X, PART, b, h, start, offs, n, SCORE: tl.constexpr, WIDTH: tl.const
         base, stride = rows_of(X, b, h)
         x = tile_of(base, stride, start, offs, tl.arange(0, BLOCK_D), n, WIDTH, BLOCK_D, True)
         if SCORE >= GATED:
-            part = tl.load(lead(PART[0], PART, 1, b, h) + start + offs, mask=start + offs < n, other=0.0)
+            part = tl.load(place(PART[0], PART, 1, b, h) + start + offs, mask=start + offs < n, other=0.0)
     return x, part
 
 
@@ -175,13 +176,13 @@ def forward(
     live = first + offs < n_q
     stats = STAT + element.to(tl.int64) * n_q + first + offs
     q, a = own_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
-    keys, values, c = rows_of(K, b, h), rows_of(V, b, h), lead(C[0], C, 1, b, h)
+    keys, values, c = rows_of(K, b, h), rows_of(V, b, h), place(C[0], C, 1, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     acc = tl.zeros([BLOCK_M, BLOCK_V], dtype=tl.float32)
     top = tl.full([BLOCK_M], float("-inf"), dtype=tl.float32)
     total = tl.zeros([BLOCK_M], dtype=tl.float32)
     if HAS_SINK:
-        top = total + tl.load(lead(SINK[0], SINK, 1, b, h)) * LOG2E
+        top = total + tl.load(place(SINK[0], SINK, 1, b, h)) * LOG2E
         total += 1.0
     stat = 0.0
     if NORM >= SPARSEMAX:

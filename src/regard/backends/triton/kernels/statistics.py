@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from regard.backends.triton import codes
-from regard.backends.triton.kernels.device import LOG2E, SOFTMAX, exists, kept, lead, weights
+from regard.backends.triton.kernels.device import LOG2E, SOFTMAX, exists, kept, number, place, weights
 from regard.backends.triton.kernels.forward import one_side, own_side, score_tile, tanh_of, units_of
 from regard.backends.triton.kernels.walk import block_at, steps, walk
 
@@ -82,7 +82,7 @@ def row_statistics(
     zero = tl.zeros([BLOCK_M], dtype=tl.float32)
     top, total, size, turned = zero + float("-inf"), zero, zero, zero
     if HAS_SINK:
-        top = zero + tl.load(lead(SINK[0], SINK, 1, b, h)) * LOG2E
+        top = zero + tl.load(place(SINK[0], SINK, 1, b, h)) * LOG2E
         total += 1.0
     stat = 0.0
     if NORM >= SPARSEMAX:
@@ -152,7 +152,7 @@ def column_sums(
     offs = tl.arange(0, BLOCK_M)
     for cell in range(group * per, tl.minimum(group * per + per, cells)):
         first, end = tl.load(EDGES + cell), tl.load(EDGES + cell + 1)
-        kind = tl.load(lead(KINDS[0], KINDS, 1, b, h) + cell * KINDS[3] + tile * KINDS[4])
+        kind = tl.load(place(KINDS[0], KINDS, 1, b, h) + cell * number(KINDS, 3) + tile * number(KINDS, 4))
         blocks = tl.where(kind > 0, tl.cdiv(end - first, BLOCK_M), 0)
         acc = tl.zeros([BLOCK_N, BLOCK_M], dtype=tl.float32)
         for block in range(blocks):

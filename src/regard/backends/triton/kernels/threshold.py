@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 
 from regard.backends.triton import codes
-from regard.backends.triton.kernels.device import ENTMAX15, INTERPRETED, exists, lead, numbers_of, power, tile_of
+from regard.backends.triton.kernels.device import ENTMAX15, INTERPRETED, exists, numbers_of, place, power, tile_of
 from regard.backends.triton.kernels.forward import own_side, rows_of, score_tile, tanh_of, units_of
 from regard.backends.triton.kernels.walk import block_at, steps, walk
 
@@ -147,7 +147,7 @@ def threshold(
         at_i = tl.load(POSITIONS + at_i)
     live = first + offs < n_q
     q, a = own_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
-    keys, c = rows_of(K, b, h), lead(C[0], C, 1, b, h)
+    keys, c = rows_of(K, b, h), place(C[0], C, 1, b, h)
     q_units, k_units, tanh_v = units_of(Q_UNITS, Q, b, h), units_of(K_UNITS, K, b, h), tanh_of(TANH_V, h)
     path = walk(
         MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False

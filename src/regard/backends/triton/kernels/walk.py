@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 
 from regard.backends.triton import codes
-from regard.backends.triton.kernels.device import lead
+from regard.backends.triton.kernels.device import number, place
 
 RANGE = tl.constexpr(codes.RANGE)
 LISTED = tl.constexpr(codes.LISTED)
@@ -29,10 +29,10 @@ def walk(
     """The blocks, out of an axis of n, that positions first..last meet. FLIP: the positions are keys, the blocks hold
     queries."""
     if WALK == LISTED:
-        place = lead(MAP[1], MAP, 2, b, h) + tile * MAP[4]
-        partial = tl.load(place)
-        end = partial + tl.load(place + 1)
-        return 0, partial, end, end, lead(MAP[0], MAP, 5, b, h) + tile * MAP[7]
+        counts = place(MAP[1], MAP, 2, b, h) + tile * number(MAP, 4)
+        partial = tl.load(counts)
+        end = partial + tl.load(counts + 1)
+        return 0, partial, end, end, place(MAP[0], MAP, 5, b, h) + tile * number(MAP, 7)
     else:
         lo, full_lo, full_hi, hi = runs(first, last, ints, n, BAND, LEFT, RIGHT, WALK, BLOCK, FLIP)
         return lo, full_lo, full_hi, hi, MAP[0]
@@ -79,23 +79,23 @@ def runs(
     if WALK == RANGE:
         least, most, sure_least, sure_most = 0, n - 1, 0, n - 1
         if FLIP:
-            shift = -ints[n_first]
+            shift = -number(ints, n_first)
         else:
-            shift = ints[n_first]
+            shift = number(ints, n_first)
         if LEFT:
             if FLIP:
-                most = tl.minimum(most, last + shift + ints[n_first + 1])
-                sure_most = tl.minimum(sure_most, first + shift + ints[n_first + 1])
+                most = tl.minimum(most, last + shift + number(ints, n_first + 1))
+                sure_most = tl.minimum(sure_most, first + shift + number(ints, n_first + 1))
             else:
-                least = tl.maximum(least, first + shift - ints[n_first + 1])
-                sure_least = tl.maximum(sure_least, last + shift - ints[n_first + 1])
+                least = tl.maximum(least, first + shift - number(ints, n_first + 1))
+                sure_least = tl.maximum(sure_least, last + shift - number(ints, n_first + 1))
         if RIGHT:
             if FLIP:
-                least = tl.maximum(least, first + shift - ints[n_first + 2])
-                sure_least = tl.maximum(sure_least, last + shift - ints[n_first + 2])
+                least = tl.maximum(least, first + shift - number(ints, n_first + 2))
+                sure_least = tl.maximum(sure_least, last + shift - number(ints, n_first + 2))
             else:
-                most = tl.minimum(most, last + shift + ints[n_first + 2])
-                sure_most = tl.minimum(sure_most, first + shift + ints[n_first + 2])
+                most = tl.minimum(most, last + shift + number(ints, n_first + 2))
+                sure_most = tl.minimum(sure_most, first + shift + number(ints, n_first + 2))
         lo = tl.minimum(least // BLOCK, hi)
         hi = tl.maximum(tl.cdiv(tl.maximum(most + 1, 0), BLOCK), lo)
         full_lo = tl.minimum(tl.cdiv(sure_least, BLOCK), hi)
