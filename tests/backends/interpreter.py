@@ -83,6 +83,17 @@ def run(call: Call, tile: tuple[int, int] = (16, 16), poison: bool = False) -> t
     return tuple([x.detach() for x in found] for found in (ours, call.run("reference"), call.exact().run("reference")))
 
 
+def run_as_bfloat16(call: Call) -> tuple[list[Tensor], ...]:
+    """`run`, but float16 takes the way of bfloat16, whose products the interpreter gets wrong."""
+    from regard.backends.triton import codes, launch
+
+    launch.EXACTNESS[torch.float16] = codes.BRAIN
+    try:
+        return run(call)
+    finally:
+        launch.EXACTNESS[torch.float16] = codes.HALF
+
+
 def summaries(call: Call, top: int, pool: int) -> tuple[Summary, Summary]:
     """What the kernels see of the weights, and what the formula in float64 sees."""
     from regard.backends.triton import configs

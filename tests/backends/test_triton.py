@@ -15,7 +15,7 @@ from torch import Tensor
 from regard import masks as M
 from regard import normalizers as N
 from regard import scores as S
-from tests.backends.interpreter import Call, choose_interpreter, compiled, exported, run, summaries
+from tests.backends.interpreter import Call, choose_interpreter, compiled, exported, run, run_as_bfloat16, summaries
 from tests.mechanisms import MASKS, NORMALIZERS, SCORES, Row, mask, normalizer, problem, score
 
 pytest.importorskip("triton")
@@ -157,6 +157,20 @@ def test_supports_of_any_size_agree(kernels: Kernels, normalizer: N.Normalizer, 
     rows = torch.linspace(1.0, 3.0, 17)[:, None] * spread
     inputs = tuple(x.requires_grad_() for x in (query * rows, key, value))
     kernels(Call(inputs, normalizer=normalizer, mask=M.window(260, 260, align="start")), tile=(16, 64))
+
+
+@pytest.mark.parametrize("normalizer", [N.Softmax(), N.ReLU(), N.Sparsemax()], ids=str)
+@pytest.mark.parametrize("capped", [False, True])
+def test_gates_of_bfloat16_agree(interpreted: ProcessPoolExecutor, normalizer: N.Normalizer, capped: bool) -> None:
+    """There a kernel's score is twice the score until its factor comes."""
+    torch.manual_seed(1)
+    gated = S.Gated(11, 11, heads=HEADS).to(torch.float16)
+    score = S.SoftCap(gated + S.Alibi(HEADS, align="end"), 4.0) if capped else gated
+    ours, _, exact = interpreted.submit(
+        run_as_bfloat16, Call(long(torch.float16), score, normalizer, M.causal(align="end"))
+    ).result()
+    for found, expected in zip(ours, exact, strict=True):
+        assert float((found.double() - expected).norm() / expected.norm()) < 5e-3
 
 
 @pytest.mark.parametrize("of_normalizer", KNOWN_NORMALIZERS[:8:3], ids=str)

@@ -225,8 +225,8 @@ def plain(attention: MultiHeadAttention) -> bool:
 def _together(x: Tensor, *layers: nn.Linear) -> Sequence[Tensor]:
     """What each layer makes of x. In training by one product of their weights side by side: a GPU is busier
     with one large product than with several small ones. A decoding step would only copy weights."""
-    plain = all(type(layer) is Linear and not layer._forward_hooks for layer in layers)
-    if not (plain and torch.is_grad_enabled()):
+    ours = all(type(layer) is Linear and not layer._forward_hooks for layer in layers)
+    if not (ours and torch.is_grad_enabled()):
         return [layer(x) for layer in layers]
     weight = torch.cat([layer.weight for layer in layers])
     bias = None if layers[0].bias is None else torch.cat([layer.bias for layer in layers])

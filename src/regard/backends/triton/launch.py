@@ -17,6 +17,7 @@ from regard.core.normalizers import Softmax
 from regard.core.shapes import Extent
 
 LOG2E = 1 / math.log(2)
+EXACTNESS = {torch.float16: codes.HALF, torch.bfloat16: codes.BRAIN}
 SLICE = 32  # rows whose score gradients a program of the tanh sum holds at once
 PASSES = {codes.SPARSEMAX: 30, codes.ENTMAX15: 30, codes.ENTMAX: 60}  # most passes over the keys for a threshold
 
@@ -33,16 +34,14 @@ class Problem:
     extent: Extent
     scale: float
     plan: Plan
-    positions: Tensor | None = None  # where the queries stand, if they are not all of them
 
     @classmethod
     def of(
-        cls, query: Tensor, key: Tensor, value: Tensor, gate: list[Tensor], call: Call, extent: Extent, scale: float,
-        positions: Tensor | None = None,
+        cls, query: Tensor, key: Tensor, value: Tensor, gate: list[Tensor], call: Call, extent: Extent, scale: float
     ) -> Problem:  # fmt: skip
         q, k, v = (rowwise(two_axes(x, extent, 2)) for x in (query, key, value))
         plan = Lowering(extent).plan(call.score, call.normalizer, call.mask)
-        problem = cls(q, k, v, gate, call, extent, scale, plan, positions)
+        problem = cls(q, k, v, gate, call, extent, scale, plan)
         problem._prepare()
         return problem
 
@@ -52,7 +51,7 @@ class Problem:
         self.n_q, self.n_k = self.query.shape[2], self.key.shape[2]
         self.elements = self.outer * self.heads
         self.device = self.query.device
-        self.exactness = {torch.float16: codes.HALF, torch.bfloat16: codes.BRAIN}.get(self.query.dtype, codes.WHOLE)
+        self.exactness = EXACTNESS.get(self.query.dtype, codes.WHOLE)
         self.half = self.exactness != codes.WHOLE
         score = plan.score
         if score == codes.GAUSSIAN and not self.half:
@@ -61,9 +60,8 @@ class Problem:
         # The score is pre · content, changed by biases and caps, times factor; factor > 0, so that a maximum may be
         # taken before it.
         self.pre_needed = len(plan.mods) > 1 or self.scale <= 0
-        scale = (
-            self.scale / 2 if score == codes.GATED and self.exactness == codes.BRAIN else self.scale
-        )  # see `product`
+        halved = score == codes.GATED and self.exactness == codes.BRAIN  # see `product`
+        scale = self.scale / 2 if halved else self.scale
         self.pre, self.factor = (scale, 1.0) if self.pre_needed else (1.0, scale)
         self.linear = self.factor if plan.normalizer in (codes.RELU, codes.IDENTITY) else 1.0
         self.keep = 1 / max(1 - self.call.dropout, 1e-38) if self.call.dropout > 0 else 1.0
@@ -72,7 +70,7 @@ class Problem:
         self.gates = (nothing[:3], nothing[:3])
         self.tanh_v = (self.query, self.query, self.query, 0, 0)
         if score == codes.GATED:
-            factor = 0.5 if self.exactness == codes.BRAIN else -LOG2E  # as `gate` takes its sum
+            factor = 0.5 if halved else -LOG2E  # as `gate` takes its sum
             self.gates = gates(self.gate[0], self.query.shape[-1])
             self.a, self.c = (share(x, g, factor) for x, g in zip((self.query, self.key), self.gates, strict=True))
         elif score == codes.GAUSSIAN:
@@ -109,7 +107,7 @@ class Problem:
         )
 
     def map(self, block_m: int, block_n: int, flip: bool) -> tuple[Any, ...]:
-        if self.plan.walk != codes.LISTED or self.positions is not None:
+        if self.plan.walk != codes.LISTED:
             return (self.seed, self.seed, *codes.varying(0, 0, 0, 0, 0, 0))
         assert self.call.mask is not None
         return block_map(self.call.mask, self.extent, block_m, block_n, flip)
@@ -121,10 +119,9 @@ class Problem:
     def constants(self, block_m: int, block_n: int) -> dict[str, Any]:
         plan, d, d_v = self.plan, self.query.shape[-1], self.value.shape[-1]
         at, left, right = plan.band
-        walk = plan.walk if self.positions is None else codes.ALL
         return {
             "SCORE": self.score, "MODS": plan.mods, "PRE": self.pre_needed, "NORM": plan.normalizer, "TREE": plan.tree,
-            "WALK": walk, "BAND": at, "LEFT": left, "RIGHT": right, "WIDTH": d, "BLOCK_D": power_of_2(d),
+            "WALK": plan.walk, "BAND": at, "LEFT": left, "RIGHT": right, "WIDTH": d, "BLOCK_D": power_of_2(d),
             "WIDTH_V": d_v, "BLOCK_V": power_of_2(d_v), "BLOCK_M": block_m, "BLOCK_N": block_n, "FAST": self.exactness,
             "PRECISION": self.precision(), "UNROLL": 2,
         }  # fmt: skip
@@ -233,29 +230,24 @@ def statistic(p: Problem) -> Tensor:
         start(
             threshold.threshold, grid(p.n_q, m, p.elements),
             strided(p.query), strided(p.key), p.a, p.c, p.q_units, p.k_units, p.tanh_v, stat,
-            p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors, p.plan.ints,
+            p.map(m, n, False), p.plan.tensors, p.plan.ints,
             p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.factor * (alpha - 1), PASSES[norm],
-            GATHERED=p.positions is not None, **constants, **options,
+            **constants, **options,
         )  # fmt: skip
     return stat
 
 
-def attend(p: Problem, values: bool = True) -> tuple[Tensor, Tensor]:
-    """(output [outer, heads, n_q, d_v], statistic); without values only the statistic counts."""
+def attend(p: Problem) -> tuple[Tensor, Tensor]:
+    """(output [outer, heads, n_q, d_v], statistic)."""
     stat = statistic(p)
     m, n, options = launching(p.sizes("forward"))
-    shape = (p.outer, p.heads, p.n_q, p.value.shape[-1]) if values else (1, 1, 1, 1)
-    out = torch.empty(shape, dtype=p.value.dtype, device=p.device)
-    if not values and p.plan.normalizer != codes.SOFTMAX:
-        return out, stat
+    out = torch.empty(p.outer, p.heads, p.n_q, p.value.shape[-1], dtype=p.value.dtype, device=p.device)
     start(
         forward.forward, grid(p.n_q, m, p.elements),
         strided(p.query), strided(p.key), strided(p.value), p.a, p.c, p.q_units, p.k_units, p.tanh_v, strided(out),
-        stat, p.sink, p.seed, p.seed if p.positions is None else p.positions, p.map(m, n, False), p.plan.tensors,
+        stat, p.sink, p.seed, p.map(m, n, False), p.plan.tensors,
         p.plan.ints, p.plan.floats, p.n_q, p.n_k, p.heads, p.pre, p.log_factor(), p.keep * p.linear, p.call.dropout,
-        HAS_SINK=p.has_sink, DROPOUT=p.dropout, VALUES=values, GATHERED=p.positions is not None, WIDE=p.wide,
-        SPLIT=p.split(m, n),
-        **p.constants(m, n), **options,
+        HAS_SINK=p.has_sink, DROPOUT=p.dropout, WIDE=p.wide, SPLIT=p.split(m, n), **p.constants(m, n), **options,
     )  # fmt: skip
     return out, stat
 

@@ -5,7 +5,7 @@
 """The forward template: one program computes the output of a tile of queries of one head, key block by key block.
 
 Softmax keeps a running maximum and sum; every other normalizer needs neither: its threshold, if it has one, is
-known before. Without values, only softmax's statistic is written.
+known before.
 """
 
 from __future__ import annotations
@@ -31,8 +31,6 @@ from regard.backends.triton.kernels.walk import block_at, steps, walk
 
 GATED = tl.constexpr(codes.GATED)
 TANH = tl.constexpr(codes.TANH)
-RELU = tl.constexpr(codes.RELU)
-IDENTITY = tl.constexpr(codes.IDENTITY)
 SPARSEMAX = tl.constexpr(codes.SPARSEMAX)
 
 
@@ -108,7 +106,7 @@ def forward_step(
     element, tensors, ints, floats, b, h, stat,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_N: tl.constexpr,
-    DROPOUT: tl.constexpr, VALUES: tl.constexpr, CHECK: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
+    DROPOUT: tl.constexpr, CHECK: tl.constexpr, FAST: tl.constexpr, PRECISION: tl.constexpr,
     UNROLL: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
     start = block * BLOCK_N
@@ -137,29 +135,27 @@ def forward_step(
         shrink = tl.exp2(top - base)
         total = total * shrink + tl.sum(p, 1)
         top = new
-        if VALUES:
-            acc = acc * shrink[:, None]
+        acc = acc * shrink[:, None]
     else:
         p = weights(s, stat, factor, floats, NORM, FAST)
         if CHECK:
             p = tl.where(ok, p, 0.0)
-    if VALUES:
-        if DROPOUT:
-            p = tl.where(kept(SEED, element, at_i, at_j, dropout), p, 0.0)
-        value = tile_of(V[0], V[1], start, offs, tl.arange(0, BLOCK_V), n_k, WIDTH_V, BLOCK_V, CHECK)
-        if WIDE:
-            value = value.to(tl.float32)
-        acc = tl.dot(p.to(value.dtype), value, acc, input_precision=PRECISION)
+    if DROPOUT:
+        p = tl.where(kept(SEED, element, at_i, at_j, dropout), p, 0.0)
+    value = tile_of(V[0], V[1], start, offs, tl.arange(0, BLOCK_V), n_k, WIDTH_V, BLOCK_V, CHECK)
+    if WIDE:
+        value = value.to(tl.float32)
+    acc = tl.dot(p.to(value.dtype), value, acc, input_precision=PRECISION)
     return acc, top, total
 
 
 @triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def forward(
-    Q, K, V, A, C, Q_UNITS, K_UNITS, TANH_V, OUT, STAT, SINK, SEED, POSITIONS, MAP, tensors, ints, floats,
+    Q, K, V, A, C, Q_UNITS, K_UNITS, TANH_V, OUT, STAT, SINK, SEED, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, after, dropout,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
     WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, HAS_SINK: tl.constexpr,
-    DROPOUT: tl.constexpr, VALUES: tl.constexpr, GATHERED: tl.constexpr, WIDTH: tl.constexpr, BLOCK_D: tl.constexpr,
+    DROPOUT: tl.constexpr, WIDTH: tl.constexpr, BLOCK_D: tl.constexpr,
     WIDTH_V: tl.constexpr, BLOCK_V: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr,
     PRECISION: tl.constexpr, UNROLL: tl.constexpr, WIDE: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
@@ -171,8 +167,6 @@ def forward(
     offs = tl.arange(0, BLOCK_M)
     i = (first + offs)[:, None]
     at_i = tl.minimum(i, n_q - 1)
-    if GATHERED:
-        at_i = tl.load(POSITIONS + at_i)
     live = first + offs < n_q
     stats = STAT + element.to(tl.int64) * n_q + first + offs
     q, a = own_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
@@ -191,8 +185,6 @@ def forward(
     path = walk(
         MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
     )
-    if GATHERED:
-        path = (path[0], 0, 0, path[3], path[4])
     for phase in tl.static_range(2):
         begin, end = steps(path, phase)
         for t in range(begin, end):
@@ -200,7 +192,7 @@ def forward(
             acc, top, total = forward_step(
                 acc, top, total, block, first, q, a, keys, c, values, q_units, k_units, tanh_v, i, at_i, n_q, n_k, pre,
                 factor, dropout, SEED, element, tensors, ints, floats, b, h, stat,
-                SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT, VALUES,
+                SCORE, MODS, PRE, NORM, TREE, WIDTH, BLOCK_D, WIDTH_V, BLOCK_V, BLOCK_N, DROPOUT,
                 phase == 0, FAST, PRECISION, UNROLL, WIDE, SPLIT,
             )  # fmt: skip
 
@@ -208,8 +200,7 @@ def forward(
         # Nothing to attend to: the statistic is such that every weight computed from it is 0.
         tl.store(stats, tl.where(total > 0, top + tl.log2(total), float("inf")), mask=live)
         acc = acc / tl.where(total > 0, total, 1.0)[:, None]
-    if VALUES:
-        acc = acc * after
-        cols = tl.arange(0, BLOCK_V)
-        places = lead(OUT[0], OUT, 1, b, h) + first.to(tl.int64) * OUT[3] + offs[:, None] * OUT[3] + cols[None, :]
-        tl.store(places, acc.to(OUT[0].dtype.element_ty), mask=live[:, None] & (cols < WIDTH_V)[None, :])
+    acc = acc * after
+    cols = tl.arange(0, BLOCK_V)
+    places = lead(OUT[0], OUT, 1, b, h) + first.to(tl.int64) * OUT[3] + offs[:, None] * OUT[3] + cols[None, :]
+    tl.store(places, acc.to(OUT[0].dtype.element_ty), mask=live[:, None] & (cols < WIDTH_V)[None, :])

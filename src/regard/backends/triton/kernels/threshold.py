@@ -126,10 +126,10 @@ def threshold_pass(
 
 @triton.jit(do_not_specialize=["n_q", "n_k", "heads", "ints"])
 def threshold(
-    Q, K, A, C, Q_UNITS, K_UNITS, TANH_V, STAT, POSITIONS, MAP, tensors, ints, floats,
+    Q, K, A, C, Q_UNITS, K_UNITS, TANH_V, STAT, MAP, tensors, ints, floats,
     n_q, n_k, heads, pre, factor, most,
     SCORE: tl.constexpr, MODS: tl.constexpr, PRE: tl.constexpr, NORM: tl.constexpr, TREE: tl.constexpr,
-    WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, GATHERED: tl.constexpr,
+    WALK: tl.constexpr, BAND: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, FAST: tl.constexpr,
     PRECISION: tl.constexpr, UNROLL: tl.constexpr,
 ):  # fmt: skip
@@ -143,8 +143,6 @@ def threshold(
     offs = tl.arange(0, BLOCK_M)
     i = (first + offs)[:, None]
     at_i = tl.minimum(i, n_q - 1)
-    if GATHERED:
-        at_i = tl.load(POSITIONS + at_i)
     live = first + offs < n_q
     q, a = own_side(Q, A, b, h, first, offs, n_q, SCORE, WIDTH, BLOCK_D)
     keys, c = rows_of(K, b, h), place(C[0], C, 1, b, h)
@@ -152,8 +150,6 @@ def threshold(
     path = walk(
         MAP, tile, b, h, first, tl.minimum(first + BLOCK_M, n_q) - 1, ints, n_k, BAND, LEFT, RIGHT, WALK, BLOCK_N, False
     )
-    if GATHERED:
-        path = (path[0], 0, 0, path[3], path[4])
 
     none = tl.zeros([BLOCK_M], dtype=tl.float32)
     best, _, _ = threshold_pass(
